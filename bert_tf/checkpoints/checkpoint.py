@@ -1,36 +1,24 @@
-"""A checkpoint of any format, opened: what it is, and its tensors, not yet in memory."""
+"""An opened checkpoint of any format: what it is, and its tensors, which are not read yet."""
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from bert_tf.checkpoints import embedder, names
+from bert_tf.checkpoints import embedder, heads, names
 from bert_tf.checkpoints.correspondence import Row, Table
 from bert_tf.checkpoints.description import Description, vocabulary_hash
-from bert_tf.checkpoints.sizes import encoder_shapes
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-# Weights named in a report, before it only counts the rest.
+# The most weights that a report names; it counts the others.
 _NAMED = 6
-# The layers of heads that have an output for each label.
-_CLASSIFIERS = ("classifier", "feature_classifier")
-# A class of models -> other classes whose heads it takes: they are the same weights.
-_HEADS_OF = {
-    "PreTrainer": ("MaskedLM", "NextSentence"),
-    "MaskedLM": ("PreTrainer",),
-    "NextSentence": ("PreTrainer",),
-    "MultiLabelClassifier": ("TextClassifier",),
-    "Reranker": ("TextRegressor",),
-    "TextRegressor": ("Reranker",),
-}
-# The arguments of heads that decide the shapes of their weights, and what these count or name.
+# The arguments of heads that decide the shapes of their weights, and what they are in messages.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
 
@@ -40,11 +28,11 @@ class LoadReport:
 
     Attributes:
         loaded: our names of the weights that were read.
-        new: our names of the weights that keep their random start.
+        new: our names of the weights that keep their random values.
         ignored: the checkpoint's names of the tensors that were not used.
-        notes: what else there is to know, in words.
-        resized: those of `new` that the checkpoint has in another size.
-        why: what makes their sizes differ, in words.
+        notes: further sentences for the user.
+        resized: those of `new` that the checkpoint has for other labels or in another size.
+        why: the difference, in words.
     """
 
     loaded: tuple[str, ...]
@@ -118,29 +106,21 @@ class Checkpoint:
         while self._source(f"encoder/layer_{found}/output/bias", rows):
             found += 1
         if not found:
-            raise UserError(
-                f"{self.folder} contains no weights of a BERT encoder; give the checkpoint of a "
-                "BERT model"
-            )
+            raise self._no_encoder()
         if found != layers:
             more = "or more " if found > layers else ""
             raise UserError(
                 f"{self.folder} has tensors for {found} {more}layers, but its configuration says "
                 f"{layers}; copy both again"
             )
-        for name, shape in encoder_shapes(self.encoder, layers).items():
+        shapes = names.encoder_shapes(self.encoder, layers) | self._dense_shapes()
+        for name, shape in shapes.items():
             row = self._source(name, rows)
             if row is not None:
                 self._check_size(row, shape)
             elif not name.startswith("encoder/pooler/"):
                 missing = rows.get(name, self.table.without_row(name)).theirs[0]
                 raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
-        for name, shape in self._dense_shapes().items():
-            row = self._source(name, rows)
-            if row is None:
-                missing = rows.get(name, self.table.without_row(name)).theirs[0]
-                raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
-            self._check_size(row, shape)
         longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
         for name, value in self.description.head.items():
             if type(value) is int and not 0 < value <= longest:
@@ -152,7 +132,7 @@ class Checkpoint:
 
     def _dense_shapes(self) -> dict[str, tuple[int, ...]]:
         """Our names and shapes of the weights of an embedder's dense layers."""
-        if self.description.model != embedder.MODEL:
+        if heads.of(self.description.model).sentence_transformers != heads.EMBEDDER:
             return {}
         dense = self.description.head.get("dense", ())
         pooling = self.description.settings.get("pooling", "mean")
@@ -162,19 +142,19 @@ class Checkpoint:
             raise UserError(f"{self.folder} is damaged ({error}); copy it again") from None
 
     def weights(self) -> tuple[dict[str, np.ndarray], LoadReport]:
-        """Every weight of the checkpoint under our names, float32, and where each came from.
+        """All weights of the checkpoint as float32 under our names, and where they came from.
 
-        No model is built for this. What the checkpoint lacks, such as the pooler of a masked
-        language model, is `new` in the report.
+        No model is built. A weight that the checkpoint lacks, such as the pooler of a masked
+        language model, is in the report's `new`.
 
         Raises:
             UserError: a file is damaged, or a tensor is not of floating-point numbers.
         """
         layers = self.encoder.num_hidden_layers
         rows = self.table.rows(self.description.model, layers)
-        shapes = encoder_shapes(self.encoder, layers)
-        own = self.table.homeless
-        unmapped = [name.removeprefix(own) for name in self.tensors.shapes if name.startswith(own)]
+        shapes = names.encoder_shapes(self.encoder, layers)
+        prefix = self.table.prefix
+        unmapped = [n.removeprefix(prefix) for n in self.tensors.shapes if n.startswith(prefix)]
         weights: dict[str, np.ndarray] = {}
         used: set[str] = set()
         for name in dict.fromkeys((*shapes, *rows, *unmapped)):
@@ -182,34 +162,30 @@ class Checkpoint:
             if row is not None:
                 weights[name] = self._array(row, shapes.get(name))
                 used.update(row.theirs)
-        return weights, LoadReport(
-            loaded=tuple(weights),
-            new=tuple(name for name in shapes if name not in weights),
-            ignored=tuple(name for name in self.tensors.shapes if name not in used),
-            notes=self.notes,
-        )
+        return weights, self._report(weights, shapes, used)
 
     def fill(self, model: keras.Model, labels: Sequence[str] = ()) -> LoadReport:
-        """Gives `model` every weight that the checkpoint has for it.
+        """Gives `model` the weights that the checkpoint has for it.
 
-        The head's are taken only from a checkpoint of the same class of model, or of one in
-        `_HEADS_OF`: other tasks' heads mean something else, even where they have the same shape.
-        Where the model was made for another number of labels, the head's layers of other shapes
-        keep their random start; so does the classifier where it was made for other labels. Where
-        it has the same ones in another order, so has the model then what was learned for each.
+        A head is filled only if its weights mean the same: if the checkpoint is of the same class
+        of models, or of one whose head it takes (`Head.takes_from`). In a head for another number
+        of labels, the layers whose shapes differ keep their random values. If the labels are
+        others, the layer with an output for each label keeps its random values. If they are the
+        same labels in another order, its outputs are put in the order of the model's labels.
 
         Args:
-            model: what is filled.
-            labels: names of its classes, in the order of the logits, where it is to learn such.
+            model: the model.
+            labels: the names of its classes in the order of the logits, if it has classes.
 
         Raises:
-            UserError: a file is damaged, a shape does not fit, or there is no weight of the
-                encoder at all.
+            UserError: a file is damaged, a shape does not fit, or the checkpoint has no weights of
+                the encoder.
         """
         variables = names.weight_names(model)
         layers = getattr(model, "encoder", model).config.num_hidden_layers
         kind = type(model).__name__
-        same_task = self.description.model in (kind, *_HEADS_OF.get(kind, ()))
+        head = heads.of(kind)
+        same_task = self.description.model == kind or head.takes_from(self.description.model)
         why = self._other_sizes(model) if same_task else ""
         order = None if why else self._order(labels)
         if same_task and not why and order is None:
@@ -222,7 +198,7 @@ class Checkpoint:
             if row is None:
                 continue
             shape = tuple(variable.shape)
-            by_label = _layer(name) in _CLASSIFIERS
+            by_label = _layer(name) in head.label_layers
             if in_head and why and (by_label or getattr(self._read(row), "shape", None) != shape):
                 resized.add(_layer(name))
                 continue
@@ -231,24 +207,36 @@ class Checkpoint:
             used[name] = row.theirs
         weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
-            raise UserError(
-                f"{self.folder} contains no weights of a BERT encoder; give the checkpoint of a "
-                "BERT model"
-            )
+            raise self._no_encoder()
         for name, value in weights.items():
             variables[name].assign(value)
         taken = {each for name in weights for each in used[name]}
-        return LoadReport(
-            loaded=tuple(weights),
-            new=tuple(name for name in variables if name not in weights),
-            ignored=tuple(name for name in self.tensors.shapes if name not in taken),
-            notes=self.notes,
+        return dataclasses.replace(
+            self._report(weights, variables, taken),
             resized=tuple(name for name in variables if _layer(name) in resized),
             why=why,
         )
 
+    def _report(
+        self, loaded: Iterable[str], expected: Iterable[str], used: Collection[str]
+    ) -> LoadReport:
+        """The report on weights `loaded` from the tensors `used`, where others were `expected`."""
+        loaded = tuple(loaded)
+        return LoadReport(
+            loaded=loaded,
+            new=tuple(name for name in expected if name not in loaded),
+            ignored=tuple(name for name in self.tensors.shapes if name not in used),
+            notes=self.notes,
+        )
+
+    def _no_encoder(self) -> UserError:
+        return UserError(
+            f"{self.folder} contains no weights of a BERT encoder; give the checkpoint of a BERT "
+            "model"
+        )
+
     def _other_sizes(self, model: keras.Model) -> str:
-        """What makes the head of `model` another one than the checkpoint's; "" if nothing does."""
+        """How the sizes of the model's head and of the checkpoint's differ; "" if they do not."""
         ours, theirs = getattr(model, "head", {}), self.description.head
         return " and ".join(
             f"the checkpoint has {theirs[size]} {what}, the model {ours[size]}"
@@ -257,25 +245,25 @@ class Checkpoint:
         )
 
     def _order(self, labels: Sequence[str]) -> list[int] | None:
-        """Where each label stands in the checkpoint; [] as it stands here, None if it does not.
+        """The place of each label in the checkpoint; [] for the same order, None for other labels.
 
-        Numbers in their order are no names of labels, but their places.
+        The labels "0", "1", … are no names, so they fit any labels.
         """
         ours, theirs = tuple(labels), self.description.labels
-        places = tuple(map(str, range(len(ours))))
-        if ours == theirs or () in (ours, theirs) or places in (ours, theirs):
+        numbers = tuple(map(str, range(len(ours))))
+        if ours == theirs or () in (ours, theirs) or numbers in (ours, theirs):
             return []
         return [theirs.index(label) for label in ours] if {*ours} == {*theirs} else None
 
     def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
-        """The row that gives weight `name` here, if any does."""
+        """The row of our weight `name` whose tensors are all there; None if there is none."""
         for row in (rows.get(name), self.table.without_row(name)):
             if row is not None and all(each in self.tensors.shapes for each in row.theirs):
                 return row
         return None
 
     def _check_size(self, row: Row, shape: tuple[int, ...]) -> None:
-        """Raises UserError if the tensors are not as large as the sizes require."""
+        """Raises UserError if a row's tensors have more or fewer numbers than `shape`."""
         found = sum(math.prod(self.tensors.shapes[name]) for name in row.theirs)
         if found != math.prod(shape):
             theirs = list(self.tensors.shapes[row.theirs[0]])
@@ -285,7 +273,7 @@ class Checkpoint:
             )
 
     def _read(self, row: Row) -> np.ndarray | None:
-        """The array of one weight of ours, of any shape; None if theirs do not make one."""
+        """The array of one weight of ours, of any shape; None if its parts do not fit together."""
         try:
             return row.read(self.tensors.read)
         except UserError:

@@ -1,4 +1,4 @@
-"""Writing a model in any of the formats, and converting one format into another."""
+"""Writing a model in any format, and converting checkpoints from one format to another."""
 
 import dataclasses
 import os
@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.checkpoints import (
     google,
+    heads,
     huggingface,
     model_garden,
     native,
@@ -19,7 +20,7 @@ from bert_tf.checkpoints import (
     sentence_transformers,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint, listed
-from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
+from bert_tf.checkpoints.description import EXTRA_KEY, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -35,16 +36,7 @@ _FORMATS: dict[str, ModuleType] = {
     "model_garden": model_garden,
 }
 
-# The task models whose head reads the pooled output.
-_POOLING = (
-    "TextClassifier",
-    "MultiLabelClassifier",
-    "TextRegressor",
-    "Reranker",
-    "MultipleChoice",
-    "NextSentence",
-)
-# The fields of the encoder that change its numbers.
+# The encoder's fields that change what it computes.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
 
@@ -56,7 +48,7 @@ def convert(
 ) -> None:
     """Writes the checkpoint `source`, of any format, as the folder `destination` of format `to`.
 
-    Says what was read, and what the format's own reader will not know or will compute differently.
+    Logs what was read, and what the format's own reader ignores or computes differently.
 
     Args:
         source: what `find` opens.
@@ -68,17 +60,16 @@ def convert(
         UserError: `source` cannot be read, or `destination` exists or cannot be written.
     """
     checkpoint = find(source)
-    # What the source lacks, such as the pooler of a masked language model, is not made up.
     weights, report = checkpoint.weights()
-    said = [f"{source}: {len(weights)} weights read"]
-    said += [f"it has no {listed(report.new)}"] if report.new else []
-    said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
-    logger.info("; ".join((*said, *report.notes)))
+    parts = [f"{source}: {len(weights)} weights read"]
+    parts += [f"it has no {listed(report.new)}"] if report.new else []
+    parts += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
+    logger.info("; ".join((*parts, *report.notes)))
     vocabulary, description = checkpoint.read_vocabulary(), checkpoint.description
     if vocabulary is None:
         logger.warning(f"{source} has no vocabulary, so {destination} has none either")
     elif description.lower_case is None:
-        # Readers of other formats would take it for uncased.
+        # Readers of other formats would assume that it lower-cases.
         description = dataclasses.replace(description, lower_case=is_lower_case(vocabulary))
     _write(Path(destination), to, weights, description, vocabulary)
 
@@ -98,9 +89,8 @@ def save(
         tokenizer: the tokenizer to write; None writes that of a task model.
 
     Raises:
-        UserError: an unknown format, a model that is not of bert_tf or for which the format has no
-            place, or a folder that exists or
-            cannot be written.
+        UserError: the format is unknown or has no place for such a model, `model` is not of
+            bert_tf, or the folder exists or cannot be written.
     """
     if tokenizer is None and getattr(model, "has_tokenizer", False):
         tokenizer = model.tokenizer
@@ -135,20 +125,22 @@ def _write(
 def _supplement(
     folder: Path, form: ModuleType, weights: Mapping[str, np.ndarray], description: Description
 ) -> None:
-    """Adds what the format could not say to its configuration, and says what that means."""
-    said = reading.find(folder).description
-    differing = description.differing(said)
+    """Stores settings that the format lacks under an extra key, and warns of the consequences."""
+    kept = reading.find(folder).description
+    differing = description.differing(kept)
     if differing:
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
-        plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: differing})
+        plain_json.write(path, fields | {EXTRA_KEY: differing})
     for name in _ARITHMETIC:
         if name in differing.get("encoder", {}):
             logger.warning(
-                f"{form.READER} will use {name} {getattr(said.encoder, name)}, but the model has "
+                f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "
                 f"{differing['encoder'][name]}; only bert_tf restores that value"
             )
-    if said.encoder.attention == "left_to_right" and _pools(description):
+    pools = description.model == heads.ENCODER or heads.of(description.model).pools
+    pools = pools or description.head.get("next_sentence", False)
+    if pools and kept.encoder.attention == "left_to_right":
         logger.warning(
             f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
             "only bert_tf computes the same outputs from this checkpoint"
@@ -158,8 +150,3 @@ def _supplement(
     own = sorted({name.split("/")[0] for name in layers})
     if own:
         logger.warning(f"{form.READER} does not read {', '.join(own)}; only bert_tf does")
-
-
-def _pools(description: Description) -> bool:
-    """Whether a model computes something from a text as a whole, and not only from its tokens."""
-    return description.model in (ENCODER, *_POOLING) or description.head.get("next_sentence", False)

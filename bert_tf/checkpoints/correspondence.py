@@ -1,17 +1,19 @@
-"""How one weight of ours is called, and laid out, in another format.
+"""What a weight of ours is called in another format, and how its numbers are arranged there.
 
-A format is a `Table` of `Row`s. A row works both ways: it reads their tensors into our weight and
-cuts our weight into their tensors. What a format has no place for is kept in it all the same,
-under our own name with the prefix "bert_tf/", where the format's own reader does not look.
+A format has a `Table` of `Row`s. A row works both ways: it makes our weight of their tensors, and
+their tensors of our weight. A weight that the format has no place for is stored under our name with
+the prefix "bert_tf/", where the format's own reader does not look.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.tensors import Tensors
 
 UNMAPPED = "bert_tf/"
 
@@ -20,8 +22,8 @@ class Layout(NamedTuple):
     """How the numbers of one tensor are arranged.
 
     Attributes:
-        to_ours: their array -> ours.
-        to_theirs: our array and the number of attention heads -> theirs.
+        to_ours: makes our array of theirs.
+        to_theirs: makes their array of ours and the number of attention heads.
     """
 
     to_ours: Callable[[np.ndarray], np.ndarray]
@@ -108,35 +110,56 @@ def rows_of(
     return tuple(rows)
 
 
-# The models that classify or rate whole texts.
-TEXT_HEADS = ("TextClassifier", "MultiLabelClassifier", "TextRegressor", "Reranker")
-
-
-def text_heads(rows: tuple[Row, ...]) -> dict[str, tuple[Row, ...]]:
-    """The same rows for each of `TEXT_HEADS`."""
-    return dict.fromkeys(TEXT_HEADS, rows)
-
-
 @dataclasses.dataclass(frozen=True)
 class Table:
     """The correspondences of one format.
 
     Attributes:
+        format: its name, as in `conversion.save`.
         encoder: rows of the encoder, those with `{n}` once for all layers.
-        heads: rows of the head of each model class.
-        homeless: what stands before our names of weights that have no row.
+        pretraining: rows of the heads of a `PreTrainer`.
+        kernel: how the kernel of a task's head is arranged.
+        names: our names of the weights in a layer -> theirs, where they differ.
+        prefix: what our names of weights without a row begin with in this format.
     """
 
-    encoder: tuple[Row, ...]
-    heads: Mapping[str, tuple[Row, ...]]
-    homeless: str = UNMAPPED
+    format: str
+    encoder: tuple[Row, ...] = ()
+    pretraining: tuple[Row, ...] = ()
+    kernel: Layout = SAME
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    prefix: str = UNMAPPED
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
         """The rows of a model of class `model` with so many layers, by our names."""
-        rows = []
+        rows: list[Row] = []
         for row in self.encoder:
             rows += [row.of_layer(n) for n in range(layers)] if "{n}" in row.ours else [row]
-        return {row.ours: row for row in (*rows, *self.heads.get(model, ()))}
+        head = heads.of(model)
+        if heads.MASKED_LM in head.pretraining:
+            rows += self.pretraining
+        if self.format in head.places:
+            place = head.places[self.format]
+            rows += rows_of({head.layer: place.prefix}, self.kernel, self.names)
+        return {row.ours: row for row in rows}
+
+    def heads_in(self, tensors: Tensors) -> dict[str, int]:
+        """The classes of models that tensors of a head may be of, and its number of outputs."""
+        found = {}
+        for model, head in heads.known().items():
+            place = head.places.get(self.format)
+            bias = f"{place.prefix}{self.names.get('bias', 'bias')}" if place else ""
+            if place and place.reader and len(tensors.shapes.get(bias, ())) == 1:
+                (found[model],) = tensors.shapes[bias]
+        return found
+
+    def model_in(self, tensors: Tensors) -> tuple[str, dict[str, Any]]:
+        """The class of models that tensors are of, and its head's arguments."""
+        theirs = {row.ours: row.theirs[0] for row in self.pretraining}
+        if theirs["masked_lm/output_bias"] in tensors.shapes:
+            next_sentence = theirs["next_sentence/bias"] in tensors.shapes
+            return heads.PRETRAINER, {"next_sentence": next_sentence}
+        return heads.chosen(self.heads_in(tensors))
 
     def write(
         self, weights: Mapping[str, np.ndarray], description: Description
@@ -151,5 +174,5 @@ class Table:
         return theirs
 
     def without_row(self, ours: str) -> Row:
-        """How a weight is kept that has no row."""
-        return Row(ours, (self.homeless + ours,))
+        """The row of a weight that this format has no place for."""
+        return Row(ours, (self.prefix + ours,))

@@ -1,34 +1,35 @@
-"""What a checkpoint is, besides its tensors."""
+"""What a checkpoint is: everything but its tensors and its vocabulary."""
 
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import keras
 
-from bert_tf.checkpoints.plain_json import EXTRA_KEY
-from bert_tf.checkpoints.sizes import encoder_config
+from bert_tf.checkpoints.heads import ENCODER
+from bert_tf.checkpoints.plain_json import checked
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 
-ENCODER = "Encoder"
+# The key of another format's configuration that holds what this format cannot express.
+EXTRA_KEY = "bert_tf"
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What our own format writes in full, and others as far as they can.
+    """What our own format stores in full, and the others as far as they can.
 
     Attributes:
-        model: class name of the model; "Encoder" where there is no head.
+        model: class name of the model; "Encoder" if there is no head.
         head: the class's own constructor arguments.
         encoder: the encoder's sizes.
-        lower_case: whether the tokenizer lower-cases; None where that is not known.
-        vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None likewise.
+        lower_case: whether the tokenizer lower-cases; None if that is unknown.
+        vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None if that is unknown.
         labels: names of the classes, in the order of the logits.
         settings: how a task model turns strings into inputs and outputs into answers, such as
-            `max_length`; {} where that is not known.
+            `max_length`; {} if that is unknown.
     """
 
     model: str
@@ -42,7 +43,7 @@ class Description:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
         fields = dataclasses.asdict(self)
-        # The same bytes on disk, whichever format a checkpoint has come through.
+        # Sorted, so that a checkpoint has the same bytes after a detour through other formats.
         ordered = {name: dict(sorted(fields[name].items())) for name in ("head", "settings")}
         return fields | ordered | {"labels": list(self.labels)}
 
@@ -69,14 +70,12 @@ class Description:
         encoder = encoder_config(fields["encoder"], path)
         return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
-    def differing(self, said: "Description") -> dict[str, Any]:
-        """The fields that differ in `said`, the description read back from another format.
+    def differing(self, other: "Description") -> dict[str, Any]:
+        """The fields that differ in `other`, the description read back from another format.
 
-        The result is {} if nothing differs.
-
-        The vocabulary's hash is left out: other formats keep the vocabulary itself alongside.
+        The vocabulary's hash is left out, since other formats have the vocabulary itself.
         """
-        ours, theirs = self.to_dict(), said.to_dict()
+        ours, theirs = self.to_dict(), other.to_dict()
         fields = {
             name: ours[name]
             for name in ("model", "head", "lower_case", "labels", "settings")
@@ -90,10 +89,10 @@ class Description:
         return fields | ({"encoder": encoder} if encoder else {})
 
     def supplemented(self, config: Mapping[str, Any], path: Path) -> "Description":
-        """This one with the fields put back that `differing` found, if the configuration has them.
+        """This description with the differing fields that `config` has under `EXTRA_KEY`.
 
         Raises:
-            UserError: what `config`, the content of `path`, has under `EXTRA_KEY` is damaged.
+            UserError: those fields are damaged; `path` is the file of `config`.
         """
         if EXTRA_KEY not in config:
             return self
@@ -108,10 +107,10 @@ class Description:
 
 
 def describe(model: keras.Model, tokenizer: Any = None) -> Description:
-    """The description of a model, with its `bert_tf.Tokenizer` where there is one.
+    """The description of a model and its `bert_tf.Tokenizer`, if there is one.
 
     Raises:
-        UserError: `model` is not one of bert_tf, or does not know its classes yet.
+        UserError: `model` is not of bert_tf, or does not know its labels yet.
     """
     has_head = hasattr(model, "encoder")
     encoder = getattr(model.encoder if has_head else model, "config", None)
@@ -133,13 +132,24 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
     )
 
 
-def classifier_or_regressor(
-    outputs: int, dropout: float | None = None
-) -> tuple[str, dict[str, Any]]:
-    """The model of texts that has so many outputs, and its head: a single output is a number."""
-    if outputs == 1:
-        return "TextRegressor", {"dropout": dropout}
-    return "TextClassifier", {"num_classes": outputs, "dropout": dropout}
+def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
+    """The encoder's sizes among `fields`; a missing one has our default.
+
+    Raises:
+        UserError: a size is of the wrong type, or they do not fit together.
+    """
+    values = {}
+    for field in dataclasses.fields(EncoderConfig):
+        if field.name not in fields:
+            continue
+        value = fields[field.name]
+        if field.type is float and type(value) is int:
+            value = float(value)
+        values[field.name] = checked(path, field.name, value, cast(type, field.type))
+    try:
+        return EncoderConfig(**values)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def vocabulary_hash(vocabulary: Sequence[str]) -> str:
@@ -148,7 +158,7 @@ def vocabulary_hash(vocabulary: Sequence[str]) -> str:
 
 
 def _wrong_field(fields: Mapping[str, Any]) -> str | None:
-    """What is wrong with the kinds of the fields; None if nothing is."""
+    """What is wrong with the types of the fields; None if nothing is."""
     kinds = {
         "model": str,
         "head": dict,

@@ -1,12 +1,12 @@
-"""Checkpoints of the Hugging Face Hub by name, cached.
+"""Checkpoints of the Hugging Face Hub, fetched by name and cached.
 
-A name is "google-bert/bert-base-uncased", or as an address "hf://google-bert/bert-base-uncased",
-which is never taken for a path and may have a revision: "hf://org/name@v1.0". The Hub is the one
-that the environment variable HF_ENDPOINT says.
+A name is "google-bert/bert-base-uncased". An address, "hf://google-bert/bert-base-uncased", is
+never read as a path, and may have a revision: "hf://org/name@v1.0". The environment variable
+HF_ENDPOINT chooses the Hub.
 
-Only plain files are fetched: weights, configuration and vocabulary, of a repository of
-sentence-transformers also those in the folders of its modules. Where there is no safetensors file,
-that of transformers' TensorFlow classes is fetched; where there is none of these either, torch's.
+Only weights, configurations and vocabularies are fetched, those in the folders of
+sentence-transformers' modules included. A folder without safetensors files gets the weights of
+transformers' TensorFlow classes instead, and without these the weights of torch.
 """
 
 import os
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf.checkpoints.weight_files import SAFETENSORS, TENSORFLOW, TORCH
+from bert_tf.checkpoints.huggingface_weights import SAFETENSORS, TENSORFLOW, TORCH
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 
@@ -34,24 +34,24 @@ def is_address(path: str | os.PathLike) -> bool:
 
 
 def is_name(name: str) -> bool:
-    """Whether `name`, which is no file or folder here, could be a checkpoint on the Hub."""
+    """Whether `name`, which is not a local file or folder, may be a checkpoint on the Hub."""
     return bool(re.fullmatch(_NAME, name)) and not name.startswith((".", "-"))
 
 
 def fetch(address: str) -> Path:
-    """The folder of the cache that holds the checkpoint, fetched first if it is not there yet.
+    """The cached folder of the checkpoint, which is fetched if it is not there yet.
 
     Args:
         address: a name or an address.
 
     Raises:
-        UserError: `address` is not of this form, huggingface_hub is not installed, there is no
-            such repository, or the Hub cannot be reached and nothing is cached.
+        UserError: `address` has another form, huggingface_hub is not installed, there is no such
+            repository, or the Hub cannot be reached and nothing is cached.
     """
     match = _ADDRESS.fullmatch(address)
     if not match:
         raise UserError(f"{address} is not of the form hf://org/name or hf://org/name@revision")
-    # A name that may have been meant as a path.
+    # The user may have meant a path.
     other = "" if is_address(address) else f"there is no file or folder {address}, and "
     purpose = f"{other}downloading {address} from the Hugging Face Hub"
     optional("huggingface_hub", "hub", purpose)
@@ -68,7 +68,7 @@ def fetch(address: str) -> Path:
     try:
         folder = get(*weights(("", *_WITH_WEIGHTS), SAFETENSORS, "model-*-of-*.safetensors"))
         places = {f"{each.name}/": each for p in _WITH_WEIGHTS for each in folder.glob(p)}
-        # The root holds no weights where the transformer has a folder.
+        # If the transformer has a folder, there are no weights in the root.
         if _WITH_WEIGHTS[0] not in places:
             places[""] = folder
         without = [p for p, each in places.items() if not any(each.glob("model*.safetensors*"))]
@@ -91,7 +91,7 @@ def fetch(address: str) -> Path:
             f"{other}{address} is not in the cache, and the Hugging Face Hub cannot be reached; "
             "connect to the network once, or give a folder"
         ) from None
-    # What its HTTP client raises is no OSError: of a proxy, say, or of a connection that is cut.
+    # The errors of its HTTP client, for example a cut connection, are no OSErrors.
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(

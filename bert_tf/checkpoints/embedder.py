@@ -1,20 +1,19 @@
-"""What makes a vector of the encoder's tokens, as plain data: pooling, dense layers, prompts.
+"""The settings of an embedder as plain data: pooling, dense layers, prompts.
 
-`TextEmbedder` computes it, and every format of checkpoints keeps it. The data may come from a file
-of unknown origin, so each function here checks what it is given.
+They may come from a file of unknown origin, so each function checks what it is given.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from bert_tf.checkpoints.plain_json import shown
 from bert_tf.errors import UserError
 
-MODEL = "TextEmbedder"
-# In the order in which sentence-transformers puts them side by side, then the pooler's output.
+# In the order in which sentence-transformers concatenates them, then the pooler's output.
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
-# The names of torch's classes.
+# The names of classes in torch.
 ACTIVATIONS = (
     "Identity",
     "Tanh",
@@ -29,14 +28,13 @@ ACTIVATIONS = (
     "Softplus",
     "Softsign",
 )
-# More dense layers are in no model, and would take long to build.
+# No known model has more dense layers, and many take long to build.
 MOST_DENSE = 16
 DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE = "serving_default", "similarity"
 
 _DENSE = {"units": int, "activation": str, "bias": bool}
-# What a dense layer has where its `units` alone are given; the defaults of sentence-transformers.
+# The defaults of a dense layer, which are those of sentence-transformers.
 _DEFAULTS = {"activation": "Tanh", "bias": True}
-_SHOWN = 60
 
 
 def poolings(given: Any) -> tuple[str, ...]:
@@ -50,10 +48,10 @@ def poolings(given: Any) -> tuple[str, ...]:
     """
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not names:
-        raise UserError(f"pooling is {_shown(given)}; give one or more of {', '.join(POOLINGS)}")
+        raise UserError(f"pooling is {shown(given)}; give one or more of {', '.join(POOLINGS)}")
     for name in names:
         if name not in POOLINGS:
-            raise UserError(f"unknown pooling {_shown(name)}; choose one of {', '.join(POOLINGS)}")
+            raise UserError(f"unknown pooling {shown(name)}; choose one of {', '.join(POOLINGS)}")
     if len(names) > len(POOLINGS):
         raise UserError(f"pooling has {len(names)} names; give each name only once")
     return tuple(names)
@@ -73,49 +71,49 @@ def dense_layers(given: Any) -> list[dict[str, Any]]:
         UserError: a field is missing, unknown or of the wrong type, or the activation is unknown.
     """
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_DENSE:
-        raise UserError(f"dense is {_shown(given)}; give a list of at most {MOST_DENSE} layers")
+        raise UserError(f"dense is {shown(given)}; give a list of at most {MOST_DENSE} layers")
     return [_dense_layer(number, each) for number, each in enumerate(given)]
 
 
 def _dense_layer(number: int, given: Any) -> dict[str, Any]:
     example = '{"units": 128, "activation": "Tanh", "bias": True}'
     if not isinstance(given, Mapping) or not given.keys() <= _DENSE.keys():
-        raise UserError(f"dense layer {number} is {_shown(given)}; give a layer such as {example}")
+        raise UserError(f"dense layer {number} is {shown(given)}; give a layer such as {example}")
     layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
     for name, kind in _DENSE.items():
         if type(layer[name]) is not kind or kind is int and layer[name] < 1:
             raise UserError(
-                f"{name} of dense layer {number} is {_shown(layer[name])}; give a layer such as "
+                f"{name} of dense layer {number} is {shown(layer[name])}; give a layer such as "
                 f"{example}"
             )
     if layer["activation"] not in ACTIVATIONS:
         raise UserError(
-            f"unknown activation {_shown(layer['activation'])} of dense layer {number}; choose one "
+            f"unknown activation {shown(layer['activation'])} of dense layer {number}; choose one "
             f"of {', '.join(ACTIVATIONS)}"
         )
     return layer
 
 
 def prompts(given: Any, default: str | None) -> dict[str, str]:
-    """The prompts by their names, which include the default one's.
+    """The prompts by name; one of them is the default prompt, if there is one.
 
     >>> prompts({"query": "query: "}, default="query")
     {'query': 'query: '}
 
     Raises:
-        UserError: a name or a text is no string, a signature has the name, or there is no prompt
-            with the name `default`.
+        UserError: a name or a text is not a string, a signature has the name, or no prompt has
+            the name `default`.
     """
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise UserError(
-            f'prompts is {_shown(given)}; give a dict of names and texts, such as {{"query": '
+            f'prompts is {shown(given)}; give a dict of names and texts, such as {{"query": '
             '"query: "}'
         )
     for name, text in given.items():
         if not isinstance(name, str) or not name or not isinstance(text, str):
             raise UserError(
-                f"the prompt {_shown(name)} is {_shown(text)}; its name and its text must be "
+                f"the prompt {shown(name)} is {shown(text)}; its name and its text must be "
                 "strings, and its name must not be empty"
             )
         if name in (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE):
@@ -123,7 +121,7 @@ def prompts(given: Any, default: str | None) -> dict[str, str]:
                 f"the name {name!r} is reserved for a signature; give the prompt another name"
             )
     if default is not None and default not in given:
-        raise UserError(f"the default prompt {_shown(default)} does not exist; " + known(given))
+        raise UserError(f"the default prompt {shown(default)} does not exist; " + known(given))
     return dict(given)
 
 
@@ -136,7 +134,7 @@ def similarity_function(given: Any) -> str:
     """The name of a similarity function. Raises UserError if it is unknown."""
     if given not in SIMILARITIES:
         raise UserError(
-            f"unknown similarity function {_shown(given)}; choose one of {', '.join(SIMILARITIES)}"
+            f"unknown similarity function {shown(given)}; choose one of {', '.join(SIMILARITIES)}"
         )
     return given
 
@@ -153,7 +151,7 @@ def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, .
         dense: as for `dense_layers`.
 
     Raises:
-        UserError: as these.
+        UserError: as `poolings` and `dense_layers`.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     width *= len(poolings(pooling))
@@ -163,7 +161,3 @@ def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, .
         if layer["bias"]:
             shapes[f"dense_{number}/bias"] = (width,)
     return shapes
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:_SHOWN]

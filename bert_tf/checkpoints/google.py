@@ -1,8 +1,8 @@
 """google-research's checkpoints: bert_model.ckpt.* and bert_config.json.
 
-Names: the variables of `modeling.py`, `run_pretraining.py`, `run_classifier.py` and `run_squad.py`
-in google-research/bert. Its heads keep their kernel as [output, input]. A key of bert_config.json
-that its code does not know is carried along and never looked at.
+The names are those of the variables in `modeling.py`, `run_pretraining.py`, `run_classifier.py` and
+`run_squad.py` of google-research/bert. The kernels of its heads are [output, input]. Its code
+ignores keys of bert_config.json that it does not know.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,8 @@ import numpy as np
 
 from bert_tf.checkpoints import plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of, text_heads
-from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
-from bert_tf.checkpoints.sizes import encoder_config
+from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
+from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import read_beside, write_beside
@@ -25,23 +24,9 @@ PREFIX = "bert_model.ckpt"
 READER = "google-research/bert"
 
 _LAYER = "bert/encoder/layer_{n}/"
-_MASKED_LM = (
-    *rows_of(
-        {
-            "masked_lm/transform": "cls/predictions/transform/dense/",
-            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
-        }
-    ),
-    Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
-)
-
-
-def _head(ours: str, theirs: str) -> tuple[Row, ...]:
-    return rows_of({ours: theirs}, TRANSPOSED, {"kernel": "output_weights", "bias": "output_bias"})
-
-
-_NEXT_SENTENCE = _head("next_sentence", "cls/seq_relationship/")
+_HEAD_NAMES = {"kernel": "output_weights", "bias": "output_bias"}
 TABLE = Table(
+    "tf1",
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("bert/embeddings/position_embeddings",)),
@@ -63,28 +48,30 @@ TABLE = Table(
             }
         ),
     ),
-    heads={
-        "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
-        "MaskedLM": _MASKED_LM,
-        "NextSentence": _NEXT_SENTENCE,
-        "QuestionAnswerer": _head("span", "cls/squad/"),
-        **text_heads(_head("classifier", "")),
-        # google-research has no such tasks; repositories built on it call their heads this.
-        "TokenClassifier": _head("classifier", ""),
-        "MultipleChoice": _head("choice", ""),
-    },
+    pretraining=(
+        *rows_of(
+            {
+                "masked_lm/transform": "cls/predictions/transform/dense/",
+                "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+            }
+        ),
+        Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
+        *rows_of({"next_sentence": "cls/seq_relationship/"}, TRANSPOSED, _HEAD_NAMES),
+    ),
+    kernel=TRANSPOSED,
+    names=_HEAD_NAMES,
 )
 
-# What is in a checkpoint of training besides weights.
+# The other variables in a checkpoint of training.
 _SLOTS = ("/adam_m", "/adam_v")
 _COUNTERS = ("global_step",)
 
-# The names of GELU in bert_config.json -> ours: google-research computes the tanh form.
+# The names of activations in bert_config.json -> ours: google-research's GELU is the tanh form.
 _ACTIVATIONS = {"gelu": "gelu_new"}
-# What `BertConfig` takes where the file is silent.
+# The defaults of `BertConfig`.
 _DEFAULTS = {"hidden_act": "gelu", "type_vocab_size": 16}
-# The sizes that the file has keys for.
-_SAYABLE = {
+# The sizes that are keys of the file.
+_SIZES = {
     "vocab_size",
     "hidden_size",
     "num_hidden_layers",
@@ -113,7 +100,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     fields = plain_json.read_object(path, "model configuration")
     slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
     weights = {name: name for name in tensors.shapes if name not in (*slots, *_COUNTERS)}
-    model, head = _model(tensors)
+    model, head = TABLE.model_in(tensors)
     description = Description(model, head, encoder_config(sizes(fields), path))
     return Checkpoint(
         prefix.parent,
@@ -127,7 +114,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
 def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of bert_config.json under our names and with our meanings."""
-    found = _DEFAULTS | {name: fields[name] for name in _SAYABLE | {"hidden_act"} if name in fields}
+    found = _DEFAULTS | {name: fields[name] for name in _SIZES | {"hidden_act"} if name in fields}
     activation = found["hidden_act"]
     if isinstance(activation, str):
         found["hidden_act"] = _ACTIVATIONS.get(activation, activation)
@@ -150,18 +137,7 @@ def write_config(
 ) -> None:
     """Writes bert_config.json, with "gelu" as the only GELU it knows, and the vocabulary."""
     fields = description.encoder.to_dict()
-    said = {name: value for name, value in fields.items() if name in _SAYABLE}
-    plain_json.write_object(folder / CONFIG_FILE, said | {"hidden_act": "gelu"})
+    known = {name: value for name, value in fields.items() if name in _SIZES}
+    plain_json.write(folder / CONFIG_FILE, known | {"hidden_act": "gelu"})
     if vocabulary is not None:
         write_beside(folder, vocabulary)
-
-
-def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
-    """The class of the model that such tensors are of, and its head's arguments."""
-    if "cls/predictions/output_bias" in tensors.shapes:
-        return "PreTrainer", {"next_sentence": "cls/seq_relationship/output_bias" in tensors.shapes}
-    if "cls/squad/output_bias" in tensors.shapes:
-        return "QuestionAnswerer", {}
-    if len(tensors.shapes.get("output_bias", ())) == 1:
-        return classifier_or_regressor(tensors.shapes["output_bias"][0])
-    return ENCODER, {}

@@ -1,8 +1,12 @@
-"""Hugging Face's folders: config.json, and the weights of `weight_files`.
+"""Hugging Face's folders: config.json, and the weights of `huggingface_weights`.
 
-Names: `transformers/models/bert/modeling_bert.py`, without the "bert." that stands before the
-encoder's where there is a head. A torch `Linear` keeps its weight as [output, input]. A key of
-config.json that transformers does not know is carried along and never looked at.
+The names are those of `transformers/models/bert/modeling_bert.py`, without the "bert." that the
+encoder's names begin with in a model with a head. The weights of torch's `Linear` are [output,
+input]. transformers ignores keys of config.json that it does not know.
+
+A `CrossEncoder` of sentence-transformers is such a folder too. Its activation is in a file of its
+own since version 6, in a key of config.json since 4, and before that in another key. All versions
+since 4 read the key of config.json.
 """
 
 from collections.abc import Mapping
@@ -12,22 +16,21 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import (
-    cross_encoder,
+    heads,
     huggingface_tokenizer,
+    huggingface_weights,
     plain_json,
     tensors,
-    weight_files,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of, text_heads
-from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
-from bert_tf.checkpoints.sizes import encoder_config
+from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 
 CONFIG_FILE = "config.json"
-# Our weights that transformers has no place for.
+# The file of the weights that transformers has no place for.
 OWN_WEIGHTS_FILE = "bert_tf.safetensors"
 READER = "transformers"
 
@@ -39,18 +42,8 @@ def _rows(layers: Mapping[str, str | tuple[str, ...]]) -> tuple[Row, ...]:
     return rows_of(layers, TRANSPOSED, _NAMES)
 
 
-_MASKED_LM = (
-    *_rows(
-        {
-            "masked_lm/transform": "cls.predictions.transform.dense.",
-            "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm.",
-        }
-    ),
-    Row("masked_lm/output_bias", ("cls.predictions.bias",)),
-)
-_NEXT_SENTENCE = _rows({"next_sentence": "cls.seq_relationship."})
-_CLASSIFIER = _rows({"classifier": "classifier."})
 TABLE = Table(
+    "huggingface",
     encoder=(
         *(
             Row(f"encoder/embeddings/{name}", (f"embeddings.{name}.weight",))
@@ -73,52 +66,24 @@ TABLE = Table(
             }
         ),
     ),
-    heads={
-        "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
-        "MaskedLM": _MASKED_LM,
-        "NextSentence": _NEXT_SENTENCE,
-        **text_heads(_CLASSIFIER),
-        "TokenClassifier": _CLASSIFIER,
-        "QuestionAnswerer": _rows({"span": "qa_outputs."}),
-        "MultipleChoice": _rows({"choice": "classifier."}),
-    },
+    pretraining=(
+        *_rows(
+            {
+                "masked_lm/transform": "cls.predictions.transform.dense.",
+                "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm.",
+            }
+        ),
+        Row("masked_lm/output_bias", ("cls.predictions.bias",)),
+        *_rows({"next_sentence": "cls.seq_relationship."}),
+    ),
+    kernel=TRANSPOSED,
+    names=_NAMES,
 )
 
-# The classes of transformers -> ours.
-_CLASSES = {
-    "BertModel": ENCODER,
-    "BertForPreTraining": "PreTrainer",
-    "BertForMaskedLM": "PreTrainer",
-    "BertLMHeadModel": "PreTrainer",
-    "BertForNextSentencePrediction": "NextSentence",
-    "BertForSequenceClassification": "TextClassifier",
-    "BertForTokenClassification": "TokenClassifier",
-    "BertForQuestionAnswering": "QuestionAnswerer",
-    "BertForMultipleChoice": "MultipleChoice",
-}
-# A tensor of each head -> the head's class, for configurations that do not name it. Without a
-# pooler, a classifier is a token classifier.
-_HEADS = {
-    "cls.predictions.bias": "PreTrainer",
-    "cls.seq_relationship.bias": "NextSentence",
-    "qa_outputs.bias": "QuestionAnswerer",
-    "classifier.bias": "TextClassifier",
-}
+# The classes of transformers without a head, with both heads of pre-training, and with the first.
+_BARE, _PRETRAINING = "BertModel", "BertForPreTraining"
+_MASKED, _CAUSAL = "BertForMaskedLM", "BertLMHeadModel"
 _POOLER_BIAS = "pooler.dense.bias"
-_MULTI_LABEL = "multi_label_classification"
-# What the classifier of transformers is, where it does not choose one of several classes. None: the
-# configuration does not say.
-_PROBLEMS = {
-    "TextRegressor": "regression",
-    "MultiLabelClassifier": _MULTI_LABEL,
-    "Reranker": None,
-}
-_WITHOUT_POOLER = (
-    "BertForMaskedLM",
-    "BertLMHeadModel",
-    "BertForTokenClassification",
-    "BertForQuestionAnswering",
-)
 
 # Names of the activation in config.json -> ours.
 _ACTIVATIONS = {
@@ -127,11 +92,20 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_new",
     "gelu_python_tanh": "gelu_new",
 }
-# Old names of weights -> those of today.
+# Names of weights in old versions -> today's.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# What is written twice, or is no weight.
+# Tensors that repeat another one, or are no weights.
 _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
+
+# A cross-encoder's own file, and its keys in config.json.
+_CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+_KEY, _OLD_KEY = "sentence_transformers", "sbert_ce_default_activation_function"
+# Our names of activations -> torch's.
+_SCORES = {
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "identity": "torch.nn.modules.linear.Identity",
+}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -152,18 +126,22 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise UserError(
             f"{path}: position_embedding_type is {other}; bert_tf supports only absolute"
         )
-    weights = _weights(folder)
-    model, head = _model(fields, weights)
+    weights, encoder = _weights(folder), _encoder(fields, path)
+    found, settings = _heads(fields, weights), {}
+    if 1 in found.values():  # a cross-encoder has one output
+        settings = _cross_encoder(folder, fields, encoder)
+    if found or _architecture_in(fields) == _BARE:
+        dropout = fields.get("classifier_dropout")
+        model, head = heads.chosen(
+            found,
+            problem=str(fields.get("problem_type") or ""),
+            library=heads.CROSS_ENCODER if settings else "",
+            dropout=float(dropout) if isinstance(dropout, int | float) else None,
+        )
+    else:
+        model, head = TABLE.model_in(weights)
     notes = huggingface_tokenizer.differences(folder)
-    if model in ("TextClassifier", "TextRegressor") and fields.get("problem_type") == _MULTI_LABEL:
-        # Also of one label only, which may be given or not.
-        classes = weights.shapes["classifier.bias"][0]
-        model, head = "MultiLabelClassifier", {"num_classes": classes, "dropout": head["dropout"]}
-    encoder, settings = _encoder(fields, path), None
-    if model == "TextRegressor":
-        settings = cross_encoder.settings(folder, fields, encoder.max_position_embeddings)
-        model = model if settings is None else "Reranker"
-    if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
+    if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
         notes += (
             "warning: its separate output matrix is ignored; the word embeddings are used instead",
         )
@@ -173,7 +151,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         encoder,
         lower_case=huggingface_tokenizer.lower_case(folder),
         labels=_labels(fields, head.get("num_classes", 0), path),
-        settings=settings or {},
+        settings=settings if heads.of(model).sentence_transformers else {},
     )
     return Checkpoint(
         folder,
@@ -195,29 +173,31 @@ def write_weights(
     architecture = _architecture(description)
     named = TABLE.write(weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
-    if architecture in _WITHOUT_POOLER:
+    head = heads.of(description.model)
+    if not (head.pools or architecture in (_BARE, _PRETRAINING)):
+        # The class has no pooler.
         for part in ("kernel", "bias"):
             row = TABLE.rows(description.model, 0)[f"encoder/pooler/{part}"]
             if row.theirs[0] in named:
                 own[row.ours] = row.read(named.pop)
     encoder = ("embeddings.", "encoder.", "pooler.")
-    prefix = "" if architecture == "BertModel" else "bert."
+    prefix = "" if architecture == _BARE else "bert."
     named = {(prefix + n if n.startswith(encoder) else n): array for n, array in named.items()}
-    # transformers refused files that do not say where they come from, in some of its versions.
-    tensors.save(folder / weight_files.SAFETENSORS, named, {"format": "pt"})
+    # Some versions of transformers refuse files without this format.
+    tensors.save(folder / huggingface_weights.SAFETENSORS, named, {"format": "pt"})
     if own:
         tensors.save(folder / OWN_WEIGHTS_FILE, own)
-    plain_json.write_object(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
+    plain_json.write(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
-        if description.model == "Reranker":
+        if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
         huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
 
 
 def _weights(folder: Path) -> Tensors:
     """The tensors of the folder under today's names, and our own with the prefix "bert_tf/"."""
-    found = weight_files.open_folder(folder)
+    found = huggingface_weights.open_folder(folder)
     names = {}
     for original in found.shapes:
         name = original.removeprefix("bert.")
@@ -245,35 +225,34 @@ def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
     return encoder_config(found, path)
 
 
-def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, Any]]:
-    """Our class of the model, and its head's arguments."""
-    shapes = weights.shapes
-    architectures = fields.get("architectures") or [""]
-    model = _CLASSES.get(str(architectures[0])) if isinstance(architectures, list) else None
-    # Nameless, a class that is not of transformers, or one whose head is not among the weights.
-    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
-    if model is None or (model != ENCODER and mark not in shapes):
-        model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
-        if model == "TextClassifier" and _POOLER_BIAS not in shapes:
-            model = "TokenClassifier"
-    dropout = fields.get("classifier_dropout")
-    dropout = float(dropout) if isinstance(dropout, int | float) else None
-    classes = (shapes.get("classifier.bias") or (0,))[0]
-    if model == "TextClassifier":
-        return classifier_or_regressor(classes, dropout)
-    heads: dict[str, dict[str, Any]] = {
-        ENCODER: {},
-        "NextSentence": {},
-        "PreTrainer": {"next_sentence": "cls.seq_relationship.bias" in shapes},
-        "TokenClassifier": {"num_classes": classes, "dropout": dropout},
-        "QuestionAnswerer": {},
-        "MultipleChoice": {"dropout": dropout},
-    }
-    return model, heads[model]
+def _architecture_in(fields: Mapping[str, Any]) -> str:
+    """The class of transformers that config.json names; "" if it names none."""
+    named = fields.get("architectures") or [""]
+    return str(named[0]) if isinstance(named, list) else ""
+
+
+def _heads(fields: Mapping[str, Any], weights: Tensors) -> dict[str, int]:
+    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`.
+
+    They are those of the class of transformers that config.json names. If it names none, or one
+    whose head is not among the weights, the weights decide: the pooler tells heads on texts from
+    heads on tokens.
+    """
+    found, named = TABLE.heads_in(weights), _architecture_in(fields)
+    if _OUTPUT_BIAS in weights.shapes and named in (_PRETRAINING, _MASKED, _CAUSAL):
+        return {}
+    readers = {model: heads.of(model).places[TABLE.format].reader for model in found}
+    if named not in readers.values():
+        if _OUTPUT_BIAS in weights.shapes or named == _BARE:
+            return {}
+        pooled = _POOLER_BIAS in weights.shapes
+        fitting = [model for model in found if heads.of(model).pools == pooled] or [*found]
+        named = readers[fitting[0]] if fitting else ""
+    return {model: outputs for model, outputs in found.items() if readers[model] == named}
 
 
 def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, ...]:
-    """The names of the classes; empty where transformers only numbered them."""
+    """The names of the classes; () if transformers only numbered them."""
     names = fields.get("id2label")
     if names is None or not classes:
         return ()
@@ -288,21 +267,18 @@ def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, .
 
 
 def _numbered(classes: int) -> tuple[str, ...]:
-    """What transformers calls classes that have no names."""
+    """The labels that transformers gives to classes without names."""
     return tuple(f"LABEL_{number}" for number in range(classes))
 
 
 def _architecture(description: Description) -> str:
-    """The class of transformers that a model is for; BertModel where there is none."""
-    if description.model in ("PreTrainer", "MaskedLM") and not description.head.get(
-        "next_sentence"
-    ):
-        causal = description.encoder.attention == "left_to_right"
-        return "BertLMHeadModel" if causal else "BertForMaskedLM"
-    # Transformers has one class for TextClassifier and all of `_PROBLEMS`, and `problem_type`
-    # distinguishes them.
-    model = "TextClassifier" if description.model in _PROBLEMS else description.model
-    return next((c for c, ours in _CLASSES.items() if ours == model), "BertModel")
+    """The class of transformers for a model; `_BARE` if there is none."""
+    head = heads.of(description.model)
+    if heads.MASKED_LM in head.pretraining:
+        if description.head.get("next_sentence"):
+            return _PRETRAINING
+        return _CAUSAL if description.encoder.attention == "left_to_right" else _MASKED
+    return head.places[TABLE.format].reader if TABLE.format in head.places else _BARE
 
 
 def _config(
@@ -318,14 +294,46 @@ def _config(
         "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
         "classifier_dropout": description.head.get("dropout"),
     }
-    has_one = description.model in ("TextRegressor", "Reranker")
-    classes = 1 if has_one else description.head.get("num_classes")
-    if classes:
+    head = heads.of(description.model)
+    if classes := head.outputs or description.head.get("num_classes"):
         labels = description.labels or _numbered(classes)
         fields["id2label"] = {str(number): label for number, label in enumerate(labels)}
         fields["label2id"] = {label: number for number, label in enumerate(labels)}
-    if problem := _PROBLEMS.get(description.model):
-        fields["problem_type"] = problem
-    if description.model == "Reranker":
-        fields |= cross_encoder.fields(description.settings)
+    if head.problem:
+        fields["problem_type"] = head.problem
+    if head.sentence_transformers == heads.CROSS_ENCODER:
+        activation = description.settings.get("activation", "sigmoid")
+        fields[_KEY] = {"activation_fn": _SCORES[activation]}
     return dict(sorted(fields.items()))
+
+
+def _cross_encoder(
+    folder: Path, config: Mapping[str, Any], encoder: EncoderConfig
+) -> dict[str, Any]:
+    """The settings of a cross-encoder; {} if the folder is not that of one.
+
+    An activation that bert_tf does not have keeps torch's name.
+    """
+    found = _activation(folder, config)
+    if found is None:
+        return {}
+    # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.
+    short = found.rpartition(".")[2].lower()
+    ours = short if found.startswith("torch.nn.") and short in _SCORES else found
+    settings = {"activation": ours or "sigmoid"}
+    longest = huggingface_tokenizer.max_length(folder)
+    if longest is None:
+        return settings
+    return settings | {"max_length": min(longest, encoder.max_position_embeddings)}
+
+
+def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
+    """The name of a cross-encoder's activation, "" if there is none; None for other models."""
+    file = folder / _CROSS_ENCODER_FILE
+    if file.is_file():
+        kept = plain_json.read_object(file, "configuration")
+        if kept.get("model_type") == heads.CROSS_ENCODER:
+            return str(kept.get("activation_fn") or "")
+    if isinstance(config.get(_KEY), dict):
+        return str(config[_KEY].get("activation_fn") or "")
+    return str(config[_OLD_KEY] or "") if _OLD_KEY in config else None

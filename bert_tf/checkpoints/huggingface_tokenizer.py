@@ -1,7 +1,7 @@
 """The tokenizer's files in a Hugging Face folder: vocab.txt, tokenizer.json, tokenizer_config.json.
 
-transformers 5 writes tokenizer.json alone, older versions vocab.txt too; with vocab.txt and
-tokenizer_config.json every version makes its BERT tokenizer.
+transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every version opens its
+BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from bert_tf.io.vocabulary import (
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
 
-# What transformers writes as the length of a tokenizer that has none is far above this.
+# transformers writes a far larger number for no limit.
 _NO_LENGTH = 10**9
 # The settings of tokenizer_config.json -> their names in tokenizer.json.
 _NORMALIZER = {
@@ -31,10 +31,10 @@ _NORMALIZER = {
 
 
 def vocabulary(folder: Path) -> tuple[str, ...] | None:
-    """The pieces in the order of their ids; None where the folder has none.
+    """The pieces in the order of their ids; None if the folder has no vocabulary.
 
     Raises:
-        UserError: they are not a BERT vocabulary.
+        UserError: it is not a BERT vocabulary.
     """
     pieces = read_beside(folder)
     path = folder / TOKENIZER_FILE
@@ -54,33 +54,33 @@ def vocabulary(folder: Path) -> tuple[str, ...] | None:
 
 
 def lower_case(folder: Path) -> bool | None:
-    """Whether the tokenizer lower-cases; None where no file says so.
+    """Whether the tokenizer lower-cases; None if no file says so.
 
     Raises:
         UserError: a file is not JSON.
     """
-    said = _settings(folder)["do_lower_case"]
-    return said if isinstance(said, bool) else None
+    value = _settings(folder)["do_lower_case"]
+    return value if isinstance(value, bool) else None
 
 
 def differences(folder: Path) -> tuple[str, ...]:
-    """What the tokenizer does otherwise than BERT's, and so than ours, in words.
+    """Warnings where the tokenizer cleans text differently from BERT's and therefore from ours.
 
     Raises:
         UserError: a file is not JSON.
     """
-    said, notes = _settings(folder), []
-    lower, strip = said["do_lower_case"], said["strip_accents"]
+    found, notes = _settings(folder), []
+    lower, strip = found["do_lower_case"], found["strip_accents"]
     if isinstance(strip, bool) and isinstance(lower, bool) and strip != lower:
         theirs, ours = ("strips", "keeps") if strip else ("keeps", "strips")
         notes.append(f"warning: its own tokenizer {theirs} accents, bert_tf's {ours} them")
-    if said["tokenize_chinese_chars"] is False:
+    if found["tokenize_chinese_chars"] is False:
         notes.append("warning: its own tokenizer keeps Chinese words whole, bert_tf's does not")
     return tuple(notes)
 
 
 def max_length(folder: Path) -> int | None:
-    """The most tokens of an input; None where no file says so.
+    """The most tokens of an input; None if no file says so.
 
     Raises:
         UserError: a file is not JSON.
@@ -88,12 +88,12 @@ def max_length(folder: Path) -> int | None:
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
-    said = plain_json.read_object(path, "tokenizer").get("model_max_length")
-    return said if type(said) is int and 0 < said < _NO_LENGTH else None
+    value = plain_json.read_object(path, "tokenizer").get("model_max_length")
+    return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What the files say of the cleaning of text; tokenizer_config.json has the last word."""
+    """The settings for cleaning text; tokenizer_config.json overrides tokenizer.json."""
     found: dict[str, Any] = dict.fromkeys(_NORMALIZER)
     if (folder / TOKENIZER_FILE).is_file():
         normalizer = plain_json.read_object(folder / TOKENIZER_FILE, "tokenizer").get("normalizer")
@@ -106,7 +106,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int) -> None:
-    """Writes vocab.txt, and tokenizer_config.json with the casing where that is known."""
+    """Writes vocab.txt, and tokenizer_config.json with the casing if it is known."""
     write_beside(folder, pieces)
     fields: dict[str, Any] = {
         "tokenizer_class": "BertTokenizer",
@@ -117,4 +117,4 @@ def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_leng
     fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
-    plain_json.write_object(folder / CONFIG_FILE, fields)
+    plain_json.write(folder / CONFIG_FILE, fields)

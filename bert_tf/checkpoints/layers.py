@@ -1,4 +1,4 @@
-"""Some layers of an encoder as a smaller one: where a student of distillation starts."""
+"""Smaller models that take some layers of a larger one, as students of distillation do."""
 
 import dataclasses
 import re
@@ -31,11 +31,11 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
 
     Args:
         layers: how many there are.
-        number: how many are taken; None is as many as a list has, or else all.
+        number: how many are taken; None is the length of the list, or all layers.
         choice: "spread", "first", "last", or their numbers.
 
     Raises:
-        UserError: a choice that is none of these, or layers that are not there.
+        UserError: the choice is none of these, or a layer does not exist.
     """
     if not isinstance(choice, str):
         taken = list(choice)
@@ -75,13 +75,13 @@ def of_layers(
     >>> of_layers(["encoder/layer_0/b"], {"encoder/layer_0/b": 1, "encoder/layer_1/b": 2}, [1])
     {'encoder/layer_0/b': 2}
 
-    What only the last layer has, such as the LayerNorm at the end of a pre-norm stack, comes from
-    the last layer.
+    A weight that only the last layer has, such as the LayerNorm at the end of a pre-norm stack,
+    comes from the last layer.
 
     Args:
-        names: those of the smaller model.
+        names: of the smaller model's weights.
         weights: of the larger model.
-        layers: those that are taken, in the order of the smaller model's.
+        layers: the layers of the larger model, in the order of the smaller model's.
 
     Raises:
         UserError: the larger model lacks a weight.

@@ -1,9 +1,12 @@
 """Model Garden's object-based checkpoints of `BertEncoder` and `BertEncoderV2`, and their heads.
 
-Such a checkpoint is a graph of objects. Depending on what held the encoder, its variables stand at
-different places of that graph, but each keeps the name it was made with: these names, of
-`official/nlp/modeling` in tf-models-official, are what is read here. Attention kernels have an axis
-for the heads.
+Such a checkpoint is a graph of objects. The place of a variable in the graph depends on the model
+around the encoder, but its name does not. So variables are found by their names, which are those of
+`official/nlp/modeling` in tf-models-official. Attention kernels have an axis for the heads.
+
+When a model of Model Garden restores a checkpoint, TensorFlow matches the model's objects with the
+checkpoint's by the names of their attributes. A checkpoint of bert_tf therefore fits every model
+whose attributes it has: `BertEncoder`, `BertEncoderV2`, `BertPretrainerV2` and those of the heads.
 """
 
 import re
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import google, plain_json, tf_files
+from bert_tf.checkpoints import google, heads, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import (
     HEADS_FIRST,
@@ -23,11 +26,8 @@ from bert_tf.checkpoints.correspondence import (
     Row,
     Table,
     rows_of,
-    text_heads,
 )
-from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
-from bert_tf.checkpoints.model_garden_objects import objects
-from bert_tf.checkpoints.sizes import encoder_config
+from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import read_beside
@@ -40,16 +40,8 @@ _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
 _QUERY_KEY_VALUE = "encoder/layer_{n}/attention/query_key_value"
 
-_MASKED_LM = (
-    *rows_of(
-        {
-            "masked_lm/transform": "cls/predictions/transform/dense/",
-            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
-        }
-    ),
-    Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
-)
 TABLE = Table(
+    "model_garden",
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
@@ -76,34 +68,41 @@ TABLE = Table(
             }
         ),
     ),
-    heads={
-        "PreTrainer": (*_MASKED_LM, *rows_of({"next_sentence": "next_sentence/logits/"})),
-        "MaskedLM": _MASKED_LM,
-        **text_heads(rows_of({"classifier": "sentence_prediction/logits/"})),
-        "QuestionAnswerer": rows_of({"span": "span_labeling/logits/"}),
-        "TokenClassifier": rows_of({"classifier": "token_classifier/logits/"}),
-    },
+    pretraining=(
+        *rows_of(
+            {
+                "masked_lm/transform": "cls/predictions/transform/dense/",
+                "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+            }
+        ),
+        Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
+        *rows_of({"next_sentence": "next_sentence/logits/"}),
+    ),
 )
 
-# A variable's own name ends in one of these; the names of its owners stand before it.
+# The end of a variable's full name, which begins with the names of the objects that hold it.
 _NAME = re.compile(
     rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
     r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
 )
-# The dense layer of three heads has this name; the objects around it show which head it is.
+# The dense layers of three heads have the same name. The objects around one show whose it is.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
-# Variables that are not weights: counters, and the tokenizer setting of a TF Hub encoder.
+_ENCODER_POOLER = "pooler_transform/"
+# Variables that are not weights: a counter, and the tokenizer's setting in a TF Hub encoder.
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
+
+Layers = Callable[[str], tf.train.Checkpoint | None]
+"""Gives the object with the variables directly below a prefix of names; None without variables."""
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
 
-    The sizes come from the tensors. What the tensors do not show comes from bert_config.json if
-    there is one; otherwise it is as in Model Garden's BERT.
+    The tensors give the sizes. bert_config.json, if it is there, gives the other settings;
+    otherwise they are those of Model Garden's BERT.
 
     Raises:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
@@ -118,7 +117,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     """The variables of an object-based checkpoint by their names in the table, and notes.
 
     Raises:
-        UserError: its graph of objects is damaged, or two encoders are in it.
+        UserError: its graph of objects is damaged, or it contains two encoders.
     """
     graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
@@ -138,9 +137,9 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
                 "with a single encoder"
             )
     notes = [f"{slots} variables of the optimizer skipped"] if slots else []
-    # A head on the sequence output brings a pooler of its own. It is the one that was trained with
-    # the head, and takes the place of the encoder's, which was not.
-    own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
+    # A head on the sequence output has its own pooler, which was trained with the head. It replaces
+    # the encoder's pooler, which was not trained.
+    own = {f"{_ENCODER_POOLER}{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
     found = tensors.renamed(names)
     if not all(
         encoders in names and np.array_equal(found.read(encoders), found.read(heads))
@@ -164,7 +163,7 @@ def described(
         UserError: the tensors are not of a BERT encoder, or not what `fields` say.
     """
     path = folder / CONFIG_FILE
-    model, head = _model(tensors)
+    model, head = TABLE.model_in(tensors)
     sizes = _sizes(folder, tensors)
     encoder = encoder_config(google.sizes(fields) | sizes, path)
     for name, value in sizes.items():
@@ -188,7 +187,7 @@ def write_weights(
     It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
     pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
     """
-    root = objects(TABLE.write(weights, description), description)
+    root = _objects(TABLE.write(weights, description), description)
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
     google.write_config(folder, description, vocabulary)
 
@@ -234,15 +233,85 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
         ) from None
 
 
-def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
-    """The class of the model that such tensors are of, and its head's arguments."""
-    shapes = tensors.shapes
-    if "cls/predictions/output_bias/bias" in shapes:
-        return "PreTrainer", {"next_sentence": "next_sentence/logits/bias" in shapes}
-    if "span_labeling/logits/bias" in shapes:
-        return "QuestionAnswerer", {}
-    if outputs := sum(shapes.get("sentence_prediction/logits/bias", ())[:1]):
-        return classifier_or_regressor(outputs)
-    if classes := sum(shapes.get("token_classifier/logits/bias", ())[:1]):
-        return "TokenClassifier", {"num_classes": classes, "dropout": None}
-    return ENCODER, {}
+def _node(**children: Any) -> tf.train.Checkpoint:
+    """An object with such attributes, without those that are None."""
+    return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
+
+
+def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
+    """The root of the objects for `tf.train.Checkpoint(root=…)`.
+
+    Args:
+        named: the arrays by their names in Model Garden.
+        description: what they are.
+    """
+    variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
+
+    def layer(prefix: str) -> tf.train.Checkpoint | None:
+        names = [n for n in variables if n.startswith(prefix) and "/" not in n[len(prefix) :]]
+        return _node(**{n[len(prefix) :]: variables[n] for n in names}) if names else None
+
+    encoder = _encoder_object(layer, description.encoder.num_hidden_layers)
+    root = tf.Module()
+    # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
+    root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
+    root.encoder = encoder
+    head = heads.of(description.model)
+    if heads.MASKED_LM in head.pretraining:
+        root.masked_lm = _node(
+            dense=layer("cls/predictions/transform/dense/"),
+            layer_norm=layer("cls/predictions/transform/LayerNorm/"),
+            embedding_table=variables["word_embeddings/embeddings"],
+            **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
+        )
+        root.model = _node(encoder_network=encoder, masked_lm=root.masked_lm)
+        logits = layer("next_sentence/logits/")
+        if logits is not None:
+            # Their next-sentence head has its own pooler.
+            for name in [name for name in variables if name.startswith(_ENCODER_POOLER)]:
+                copied = name.replace(_ENCODER_POOLER, "next_sentence/pooler_dense/")
+                variables[copied] = tf.Variable(named[name], name=copied)
+            pooler = layer("next_sentence/pooler_dense/")
+            setattr(root, "next_sentence.pooler_dense", pooler)
+            root.model.classification_heads = _node(**{"0": _node(dense=pooler, out_proj=logits)})
+    elif "model_garden" in head.places:
+        place = head.places["model_garden"]
+        attribute, *inner = place.attributes.split("/")
+        held = layer(place.prefix)
+        for each in reversed(inner):
+            held = _node(**{each: held})
+        root.model = _node(_network=encoder, **{attribute: held})
+    else:
+        root.model = encoder
+    own = {n[len(UNMAPPED) :]: v for n, v in variables.items() if n.startswith(UNMAPPED)}
+    if own:
+        root.bert_tf = _node(**own)
+    return root
+
+
+def _encoder_object(layer: Layers, layers: int) -> tf.train.Checkpoint:
+    blocks = {str(n): _layer_object(layer, f"transformer/layer_{n}/") for n in range(layers)}
+    return _node(
+        _embedding_layer=layer("word_embeddings/"),
+        _position_embedding_layer=layer("position_embedding/"),
+        _type_embedding_layer=layer("type_embeddings/"),
+        _embedding_norm_layer=layer("embeddings/layer_norm/"),
+        _transformer_layers=_node(**blocks),
+        _pooler_layer=layer(_ENCODER_POOLER),
+    )
+
+
+def _layer_object(layer: Layers, prefix: str) -> tf.train.Checkpoint:
+    attention = f"{prefix}self_attention/"
+    return _node(
+        _attention_layer=_node(
+            _query_dense=layer(f"{attention}query/"),
+            _key_dense=layer(f"{attention}key/"),
+            _value_dense=layer(f"{attention}value/"),
+            _output_dense=layer(f"{attention}attention_output/"),
+        ),
+        _attention_layer_norm=layer(f"{prefix}self_attention_layer_norm/"),
+        _intermediate_dense=layer(f"{prefix}intermediate/"),
+        _output_dense=layer(f"{prefix}output/"),
+        _output_layer_norm=layer(f"{prefix}output_layer_norm/"),
+    )

@@ -1,6 +1,6 @@
 """Model Garden's own classes (tf-models-official, the extra `model-garden`), and what they compute.
 
-They use legacy Keras, and their weights are restored from a checkpoint.
+These use legacy Keras, and restore their weights from a checkpoint.
 """
 
 import warnings
@@ -12,21 +12,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.correspondence import TEXT_HEADS
-from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.model_garden import PREFIX
 from bert_tf.dependencies import optional
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 
-# Largest difference of outputs that rounding explains, from float32 products in another order.
+# The largest difference of outputs that rounding explains: float32 sums in another order.
 TOLERANCE = 2e-5
 
 # Most tokens of a row.
 _LENGTH = 64
-# The models that have its pre-training model.
-_PRETRAINED = ("PreTrainer", "MaskedLM")
 
 
 def require() -> None:
@@ -35,7 +33,7 @@ def require() -> None:
 
 
 def make_encoder(config: EncoderConfig) -> Any:
-    """A new `BertEncoderV2` of the sizes that `config` says, with random weights."""
+    """A new `BertEncoderV2` of the sizes in `config`, with random weights."""
     encoder = _official("modeling.networks").BertEncoderV2(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
@@ -78,15 +76,16 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
             f"Model Garden's {type(theirs).__name__} cannot open {folder}: {reason}"
         ) from None
     batch = _batch(description.encoder)
-    if description.model in _PRETRAINED:
+    head = heads.of(description.model)
+    if heads.MASKED_LM in head.pretraining:
         tokens = int(tf.reduce_min(tf.reduce_sum(batch["input_mask"], axis=1)))
         batch["masked_lm_positions"] = tf.tile(tf.range(tokens)[tf.newaxis], (2, 1))
-    expected = _outputs(theirs, batch, description)
+    expected = _outputs(theirs(dict(batch)), description)
     given = batch
-    if description.model == "Reranker":
+    if head.sentence_transformers == heads.CROSS_ENCODER:
         # Each row is the only passage of its query.
         given = {name: values[:, tf.newaxis] for name, values in batch.items()}
-    found = _flat(ours(given), description)
+    found = _outputs(ours(given), description)
     differences = (
         np.abs(found[name].reshape(value.shape) - value)[_valid(batch, value)]
         for name, value in expected.items()
@@ -103,37 +102,33 @@ def _official(module: str) -> Any:
 def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, Any]]:
     """The model around an encoder, and the objects by which its checkpoint is restored."""
     models = _official("modeling.models")
-    kind, head = description.model, description.head
-    if kind == ENCODER:
+    kind, head = description.model, heads.of(description.model)
+    if kind == heads.ENCODER:
         return encoder, {"encoder": encoder}
-    if kind in _PRETRAINED:
+    if heads.MASKED_LM in head.pretraining:
         layers = _official("modeling.layers")
-        heads = []
-        if head.get("next_sentence"):
+        others = []
+        if description.head.get("next_sentence"):
             width = description.encoder.hidden_size
-            heads = [layers.ClassificationHead(width, 2, name="next_sentence")]
+            others = [layers.ClassificationHead(width, 2, name="next_sentence")]
         is_tanh = description.encoder.hidden_act == "gelu_new"
         model = models.BertPretrainerV2(
             encoder,
             mlm_activation=_tanh_gelu if is_tanh else _erf_gelu,
-            classification_heads=heads,
+            classification_heads=others,
         )
         model(model.inputs)
         return model, model.checkpoint_items | {"model": model}
-    classes = head.get("num_classes") or 1
-    if kind in TEXT_HEADS:
-        model = models.BertClassifier(encoder, classes)
-    elif kind == "QuestionAnswerer":
-        model = models.BertSpanLabeler(encoder)
-    elif kind == "TokenClassifier":
-        model = models.BertTokenClassifier(encoder, classes)
-    else:
+    if "model_garden" not in head.places:
         raise UserError(f"Model Garden has no class for a {kind}; only its encoder can be verified")
+    classes = description.head.get("num_classes") or head.outputs
+    cls = getattr(models, head.places["model_garden"].reader)
+    model = cls(encoder, classes) if classes else cls(encoder)
     return model, {"model": model}
 
 
 def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
-    """Two rows of random ids, the second with padding in its last half."""
+    """Two rows of random ids; the second half of the second row is padding."""
     random = np.random.RandomState(0)
     shape = (2, min(_LENGTH, config.max_position_embeddings))
     mask = np.ones(shape, np.int32)
@@ -146,32 +141,24 @@ def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
     return {name: tf.constant(array, tf.int32) for name, array in zip(INPUTS, arrays, strict=True)}
 
 
-def _outputs(theirs: Any, batch: Mapping[str, tf.Tensor], description: Description) -> dict:
-    """What their model computes, by our names."""
-    found = theirs(dict(batch))
-    if description.model == "QuestionAnswerer":
-        return {"start": found[0].numpy(), "end": found[1].numpy()}
-    if description.model == "MaskedLM":
-        return {"logits": found["mlm_logits"].numpy()}
-    if description.model == "PreTrainer":
-        outputs = {"masked_lm": found["mlm_logits"]}
-        if "next_sentence" in found:
-            outputs["next_sentence"] = found["next_sentence"]
-        return {name: value.numpy() for name, value in outputs.items()}
-    return _flat(found, description)
-
-
-def _flat(found: Any, description: Description) -> dict[str, np.ndarray]:
-    """Outputs as arrays by name."""
-    if not isinstance(found, Mapping):
+def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:
+    """The outputs of their model or of ours by our names."""
+    if isinstance(found, list | tuple):
+        found = dict(zip(("start", "end"), found, strict=True))
+    elif not isinstance(found, Mapping):
         found = {"logits": found}
-    if description.model == ENCODER:
+    if description.model == heads.ENCODER:
         found = {name: found[name] for name in ("sequence_output", "pooled_output")}
+    elif "mlm_logits" in found:
+        # Their pre-training model gives the outputs of its encoder too.
+        name = "masked_lm" if description.model == heads.PRETRAINER else "logits"
+        others = {each: found[each] for each in ("next_sentence",) if each in found}
+        found = {name: found["mlm_logits"]} | others
     return {name: np.asarray(value) for name, value in found.items()}
 
 
 def _valid(batch: Mapping[str, tf.Tensor], value: np.ndarray) -> tuple | np.ndarray:
-    """An index of what is not padding: the tokens of a row, or all of an output without tokens."""
+    """An index of all values that are not of padding; outputs without tokens have no padding."""
     mask = batch["input_mask"].numpy()
     return mask.astype(bool) if value.shape[:2] == mask.shape else (Ellipsis,)
 

@@ -1,6 +1,8 @@
-"""The names of our weights, and what they say when a shape is not the expected one."""
+"""The names and the shapes of our weights."""
 
 import keras
+
+from bert_tf.encoder.config import EncoderConfig
 
 
 def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
@@ -17,6 +19,33 @@ def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
         else:
             names[weight.path.split(f"{model.name}/", 1)[1]] = weight
     return names
+
+
+def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, ...]]:
+    """Our names and shapes of the encoder's weights, of its first `layers` layers."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+
+    def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
+        return {f"{name}/kernel": (rows, columns), f"{name}/bias": (columns,)}
+
+    def layer_norm(name: str) -> dict[str, tuple[int, ...]]:
+        return {f"{name}/gamma": (hidden,), f"{name}/beta": (hidden,)}
+
+    shapes = {
+        "embeddings/word_embeddings": (config.vocab_size, hidden),
+        "embeddings/position_embeddings": (config.max_position_embeddings, hidden),
+        "embeddings/token_type_embeddings": (config.type_vocab_size, hidden),
+        **layer_norm("embeddings/layer_norm"),
+        **linear("pooler", config.output_size, config.output_size),
+    }
+    for n in range(layers):
+        shapes |= linear(f"layer_{n}/attention/query_key_value", hidden, 3 * hidden)
+        shapes |= linear(f"layer_{n}/attention/output", hidden, hidden)
+        shapes |= layer_norm(f"layer_{n}/attention_layer_norm")
+        shapes |= linear(f"layer_{n}/intermediate", hidden, inner)
+        shapes |= linear(f"layer_{n}/output", inner, hidden)
+        shapes |= layer_norm(f"layer_{n}/output_layer_norm")
+    return {f"encoder/{name}": shape for name, shape in shapes.items()}
 
 
 def likely_cause(name: str, theirs: tuple[int, ...], ours: tuple[int, ...]) -> str:

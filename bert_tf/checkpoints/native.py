@@ -1,6 +1,6 @@
 """Our own checkpoint: a folder with `bert_tf.json` and `model.safetensors`, and a `vocab.txt`.
 
-The JSON says what the model is; the tensors carry our weight names. Both are plain data, so that
+The JSON describes the model, and the tensors have our names of weights. Both are plain data, so
 opening a checkpoint of unknown origin runs no code.
 """
 
@@ -21,10 +21,10 @@ from bert_tf.io.vocabulary import read_beside, write_beside
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
-# Where a run folder has its checkpoints.
+# The folder of the checkpoints in a run folder.
 CHECKPOINTS = "checkpoints"
-# Every weight is under our own name.
-TABLE = Table(encoder=(), heads={}, homeless="")
+# All weights have our own names.
+TABLE = Table("bert_tf", prefix="")
 
 _FORMAT = 2
 
@@ -41,15 +41,15 @@ def write_weights(
     description: Description,
     vocabulary: tuple[str, ...] | None = None,
 ) -> None:
-    """`write` for weights that are in no model."""
-    plain_json.write_object(folder / DESCRIPTION_FILE, description_fields(description))
+    """As `write`, for weights without a model."""
+    plain_json.write(folder / DESCRIPTION_FILE, description_fields(description))
     tensors.save(folder / WEIGHTS_FILE, weights)
     if vocabulary is not None:
         write_beside(folder, vocabulary)
 
 
 def description_fields(description: Description) -> dict[str, Any]:
-    """What `bert_tf.json` holds."""
+    """The content of `bert_tf.json`."""
     return description.to_dict() | {"format": _FORMAT}
 
 
@@ -57,7 +57,7 @@ def read_description(folder: Path) -> Description:
     """Reads `bert_tf.json`.
 
     Raises:
-        UserError: the file is missing, is not what `write` writes, or is of a later version.
+        UserError: the file is missing or damaged, or is of a later version.
     """
     path = folder / DESCRIPTION_FILE
     fields = plain_json.read_object(path, "checkpoint description")
@@ -77,7 +77,7 @@ def read_description(folder: Path) -> Description:
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`.
 
-    Its vocabulary is in the same folder or, if it is a checkpoint of a run, in the run folder.
+    The vocabulary is in the same folder, or for a checkpoint of a run in the run folder.
 
     Raises:
         UserError: a file is missing or damaged, or they do not belong together.

@@ -1,25 +1,39 @@
-"""The checkpoints of a run: which there are, which of them counts, and whether it is sound."""
+"""The checkpoints of a run: where they are, which one is used, and whether its files are sound.
 
+Each has a `state.json`: how far training was, the step whose weights would be the final ones if the
+run ended there (`kept`), and the checksums of the other files and of the state itself.
+"""
+
+import hashlib
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from bert_tf.checkpoints import native
-from bert_tf.checkpoints.state import KEPT, STATE_FILE, damage, read_state
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.io.files import checksum
 
-# What a run folder has from its start.
+STATE_FILE = "state.json"
+KEPT = "kept"
+# The errors of reading a state that is missing or is not what `write_state` wrote.
+UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError)
+
+# A run folder has the first file from the start and the second at the end. That of a search ends
+# with the configuration of its best trial too.
 RUN_FILE = "config.yaml"
-# And at its end; of a search also the configuration of its best trial.
 METRICS_FILE = "metrics.json"
 BEST_FILE = "best.yaml"
 
-# Where the runs of a search are in it.
+# The folder in a search's folder with the runs that it compares.
 _TRIALS = "trials"
 _STEP = re.compile(r"step-\d+")
-# The files of a checkpoint that others than training read.
+# The files of a checkpoint that are read outside training.
 _READ = (native.DESCRIPTION_FILE, native.WEIGHTS_FILE)
+# The keys of a state for the checksums of the files and for its own.
+_FILES, _OWN = "sha256", "checksum"
 
 
 def newest(run: Path) -> Path:
@@ -35,7 +49,7 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
 
     Args:
         checkpoints: the folder of the checkpoints.
-        problem: says in words what is wrong with a checkpoint; None if nothing is.
+        problem: returns in words what is wrong with a checkpoint, or None.
 
     Returns:
         The folder of that checkpoint; None if there are no checkpoints.
@@ -85,7 +99,7 @@ def check(checkpoint: Path) -> None:
 
 def step_folders(checkpoints: Path) -> list[Path]:
     """The folders of all checkpoints, the oldest first."""
-    # A copy that somebody keeps there under another name is not one of the run's checkpoints.
+    # Copies that a user keeps there under other names are not the run's checkpoints.
     return sorted(folder for folder in checkpoints.glob("step-*") if _STEP.fullmatch(folder.name))
 
 
@@ -108,8 +122,40 @@ def without_checkpoint(run: Path) -> UserError:
     return UserError(f"{run} has no checkpoint yet; wait until training has saved one")
 
 
+def write_state(checkpoint: Path, fields: dict[str, Any]) -> None:
+    """Writes `fields` into the folder `checkpoint`, with the checksums of the files in it."""
+    files = {file.name: checksum(file) for file in sorted(checkpoint.iterdir())}
+    state = fields | {_FILES: files}
+    state[_OWN] = _checksum_of(state)
+    (checkpoint / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
+
+
+def read_state(checkpoint: Path) -> dict[str, Any]:
+    """The fields that `write_state` wrote. Raises one of `UNREADABLE` if it cannot be read."""
+    return json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8"))
+
+
+def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None:
+    """What is wrong with a checkpoint, in words; None if all files have their checksums.
+
+    Args:
+        checkpoint: its folder.
+        files: the names of the files that are checked in addition to the state; None is all.
+    """
+    try:
+        state = read_state(checkpoint)
+        if state.pop(_OWN) != _checksum_of(state):
+            return f"{STATE_FILE} has changed"
+        for name in state[_FILES] if files is None else files:
+            if checksum(checkpoint / name) != state[_FILES][name]:
+                return f"{name} has changed"
+    except UNREADABLE as error:
+        return str(error)
+    return None
+
+
 def _named_by(last: Path) -> Path:
-    """The checkpoint that a sound one names as best, or that one itself."""
+    """The best checkpoint according to the newest sound one."""
     step = read_state(last).get(KEPT)
     best = step_folder(last.parent, step) if isinstance(step, int) else last
     problem = None if best == last else damage(best, _READ)
@@ -122,9 +168,13 @@ def _named_by(last: Path) -> Path:
 
 
 def _problem(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint for its readers; None if nothing is or it has no state."""
+    """What is wrong with the files that are read; None if nothing is, or without a state."""
     return damage(checkpoint, _READ) if _has_state(checkpoint) else None
 
 
 def _has_state(checkpoint: Path) -> bool:
     return (checkpoint / STATE_FILE).is_file()
+
+
+def _checksum_of(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()

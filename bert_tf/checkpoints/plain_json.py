@@ -8,9 +8,9 @@ from typing import Any
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
+from bert_tf.io.json_files import KINDS
 
-# The key of another format's configuration under which we keep what that format cannot say.
-EXTRA_KEY = "bert_tf"
+_SHOWN = 60
 
 
 def read_object(path: Path, what: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _read(path: Path, what: str) -> Any:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"
         ) from None
-    except (RecursionError, ValueError) as error:  # nested, or with a number, beyond all measure
+    except (RecursionError, ValueError) as error:  # nested too deeply, or too large a number
         raise UserError(f"{what} is not JSON: {path} ({error}); copy it again") from None
 
 
@@ -51,16 +51,24 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
-def write_object(path: Path, fields: Mapping[str, Any]) -> None:
-    """Writes `fields` as a JSON object that reads well."""
-    _write(path, fields)
-
-
-def write_array(path: Path, entries: Sequence[Any]) -> None:
-    """Writes `entries` as a JSON array, likewise."""
-    _write(path, entries)
-
-
-def _write(path: Path, value: Any) -> None:
+def write(path: Path, value: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Writes `value` as indented JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def checked(path: Path, name: str, value: Any, kind: type) -> Any:
+    """The value of the field `name`. Raises UserError if it is not of type `kind`."""
+    if type(value) is not kind:
+        raise UserError(f"{path}: {name} must be {KINDS[kind]}, not {shown(value)}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value in a message, cut if it is long."""
+    return repr(value)[:_SHOWN]
+
+
+def is_outside(name: str) -> bool:
+    """Whether a file's name in a JSON file may lead out of the folder."""
+    return name in (".", "..") or any(each in name for each in "/\\\0")

@@ -1,4 +1,4 @@
-"""Finding out what a checkpoint is."""
+"""Detecting the format of a checkpoint, and opening it."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
 from bert_tf.errors import UserError
 
-# One of the files of a TensorFlow checkpoint: its prefix, and what each of them is.
+# A file of a TensorFlow checkpoint: the prefix of its name, and the ending.
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
@@ -56,7 +56,7 @@ def _found(given: str | os.PathLike) -> Checkpoint:
         raise UserError(f"{path} is a .keras file; open it with bert_tf.load")
     if path.is_file():
         return _in_folder(path.parent)
-    # No name begins with "./", which `path` has lost.
+    # `path` no longer begins with "./", which no name does.
     if download.is_name(str(given)):
         return _in_folder(download.fetch(str(given)))
     raise UserError(
@@ -90,7 +90,7 @@ def _in_folder(folder: Path) -> Checkpoint:
 
 
 def _tensorflow(prefix: Path) -> Checkpoint:
-    """google-research's checkpoint or Model Garden's: only the latter's is a graph of objects."""
+    """A checkpoint of Model Garden, which has a graph of objects, or of google-research."""
     found = tf_files.open_prefix(prefix)
     form = model_garden if tf_files.OBJECT_GRAPH in found.shapes else google
     return form.open_checkpoint(prefix, found)

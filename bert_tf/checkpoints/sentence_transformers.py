@@ -1,9 +1,9 @@
-"""sentence-transformers' folders: a Hugging Face one, and modules that make a vector of its tokens.
+"""sentence-transformers' folders: a Hugging Face folder, and modules that make a vector of tokens.
 
-`modules.json` lists the modules, each with its class and its folder. Those that are read are
-Transformer, Pooling, any number of Dense, and Normalize, in this order, as versions 2 to 6 write
-them; what is written is opened by 6.2.0. Prompts and the similarity function are in
-`config_sentence_transformers.json`, the longest text in `sentence_bert_config.json`.
+`modules.json` lists the modules, each with its class and its folder. The modules that bert_tf reads
+are Transformer, Pooling, any number of Dense, and Normalize, in this order, as versions 2 to 6
+write them. Version 6.2.0 opens what bert_tf writes. Prompts and the similarity function are in
+`config_sentence_transformers.json`, the length of the longest text in `sentence_bert_config.json`.
 """
 
 import dataclasses
@@ -15,27 +15,26 @@ import numpy as np
 
 from bert_tf.checkpoints import (
     embedder,
+    heads,
     huggingface,
     huggingface_tokenizer,
+    huggingface_weights,
     plain_json,
     tensors,
-    weight_files,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, rows_of
-from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import KINDS
 
 MODULES_FILE = "modules.json"
 CONFIG_FILE = "config_sentence_transformers.json"
 READER = "sentence-transformers"
 
 _TRANSFORMER_FILE, _MODULE_FILE = "sentence_bert_config.json", "config.json"
-# The kind of model of this library that is no embedder says so in `CONFIG_FILE`.
-_KIND = "SentenceTransformer"
-# The place of the modules in versions 2 to 5, which 6 knows too.
+# The package of the modules in versions 2 to 5, which version 6 knows too.
 _MODULES = "sentence_transformers.models."
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 # Ours -> theirs.
@@ -47,7 +46,7 @@ _POOLINGS = {
     "weighted_mean": "weightedmean",
     "last_token": "lasttoken",
 }
-# The keys of older versions, in the order in which they put the vectors side by side.
+# The keys of older versions, in the order in which these concatenate the vectors.
 _POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -58,17 +57,17 @@ _POOLING_KEYS = {
 }
 _LINEAR = ("linear.weight", "linear.bias")
 _SENTENCE = "sentence_embedding"
-_SHOWN = 60
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
-    heads={
-        embedder.MODEL: rows_of(
+    encoder=(
+        *huggingface.TABLE.encoder,
+        *rows_of(
             {f"dense_{n}": f"{n + 2}_Dense/linear." for n in range(embedder.MOST_DENSE)},
             TRANSPOSED,
             {"kernel": "weight"},
-        )
-    },
+        ),
+    ),
 )
 
 
@@ -87,19 +86,19 @@ def is_one(folder: Path) -> bool:
     """
     if not (folder / MODULES_FILE).is_file():
         return False
-    return _config(folder).get("model_type", _KIND) == _KIND
+    return _fields(folder / CONFIG_FILE).get("model_type", heads.EMBEDDER) == heads.EMBEDDER
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`.
 
     Raises:
-        UserError: a file is missing or damaged, or the folder holds a module or a setting that a
-            `TextEmbedder` does not have.
+        UserError: a file is missing or damaged, or the folder holds a module or a setting that
+            bert_tf does not support.
     """
     transformer, pooling, dense, normalize = _in_order(folder, _modules(folder))
     inner = huggingface.open_checkpoint(transformer)
-    config, fields = _config(folder), _fields(transformer / _TRANSFORMER_FILE)
+    config, fields = _fields(folder / CONFIG_FILE), _fields(transformer / _TRANSFORMER_FILE)
     _check_transformer(fields, transformer / _TRANSFORMER_FILE)
     lower_case, notes = inner.description.lower_case, inner.notes
     if _field(fields, "do_lower_case", bool, False, transformer / _TRANSFORMER_FILE):
@@ -133,7 +132,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         weights.append(_linear(each, number))
         width = layers[-1]["units"]
     description = Description(
-        embedder.MODEL,
+        _class_of_embedders(),
         {"dense": layers} if layers else {},
         inner.encoder,
         lower_case=lower_case,
@@ -158,13 +157,12 @@ def write_weights(
     """Writes the checkpoint into the existing `folder`.
 
     Raises:
-        UserError: it is no embedder, or one that pools as no module does.
+        UserError: the model is no embedder, or no module pools as it does.
     """
-    if description.model != embedder.MODEL:
+    if description.model != (ours := _class_of_embedders()):
         raise UserError(
-            f"the format sentence_transformers can store only a {embedder.MODEL}, not a "
-            f"{description.model}; choose another format, or save a {embedder.MODEL} with this "
-            "encoder"
+            f"the format sentence_transformers can store only a {ours}, not a "
+            f"{description.model}; choose another format, or save a {ours} with this encoder"
         )
     settings = description.settings
     modes = embedder.poolings(settings["pooling"])
@@ -175,10 +173,10 @@ def write_weights(
         )
     own = {name: array for name, array in weights.items() if name.startswith("dense_")}
     encoder = {name: array for name, array in weights.items() if name not in own}
-    inner = dataclasses.replace(description, model=ENCODER, head={}, settings={})
+    inner = dataclasses.replace(description, model=heads.ENCODER, head={}, settings={})
     huggingface.write_weights(folder, encoder, inner, vocabulary)
     fields = {"max_seq_length": settings["max_length"], "do_lower_case": False}
-    plain_json.write_object(folder / _TRANSFORMER_FILE, fields)
+    plain_json.write(folder / _TRANSFORMER_FILE, fields)
     modules = [("Transformer", "")]
 
     def add(kind: str, fields: Mapping[str, Any]) -> Path:
@@ -186,7 +184,7 @@ def write_weights(
         modules.append((kind, f"{len(modules)}_{kind}"))
         place = folder / modules[-1][1]
         place.mkdir()
-        plain_json.write_object(place / _MODULE_FILE, fields)
+        plain_json.write(place / _MODULE_FILE, fields)
         return place
 
     names, width = [_POOLINGS[mode] for mode in modes], description.encoder.output_size
@@ -198,7 +196,7 @@ def write_weights(
         place = add("Dense", sizes | {"activation_function": _activation_path(layer["activation"])})
         prefix = f"{place.name}/"
         arrays = {n.removeprefix(prefix): a for n, a in named.items() if n.startswith(prefix)}
-        tensors.save(place / weight_files.SAFETENSORS, arrays, {"format": "pt"})
+        tensors.save(place / huggingface_weights.SAFETENSORS, arrays, {"format": "pt"})
         width = layer["units"]
     if settings["normalize"]:
         add("Normalize", {})
@@ -206,34 +204,31 @@ def write_weights(
         {"idx": number, "name": str(number), "path": path, "type": _MODULES + kind}
         for number, (kind, path) in enumerate(modules)
     ]
-    plain_json.write_array(folder / MODULES_FILE, listed)
+    plain_json.write(folder / MODULES_FILE, listed)
     config = {
-        "model_type": _KIND,
+        "model_type": heads.EMBEDDER,
         "prompts": settings["prompts"],
         "default_prompt_name": settings["default_prompt"],
         "similarity_fn_name": settings["similarity_function"],
     }
-    plain_json.write_object(folder / CONFIG_FILE, config)
+    plain_json.write(folder / CONFIG_FILE, config)
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """What is said of the model as a whole; versions before 2.0 did not write the file."""
-    return _fields(folder / CONFIG_FILE)
+def _class_of_embedders() -> str:
+    """The class of models that this format is for."""
+    known = heads.known().items()
+    return next(model for model, head in known if head.sentence_transformers == heads.EMBEDDER)
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    """The JSON object in a file that may be missing."""
+    """The JSON object in a file, {} without the file: each version writes other files."""
     return plain_json.read_object(path, "module configuration") if path.is_file() else {}
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path: Path) -> Any:
     """One field; null is the default. Raises UserError if it is of another type."""
     value = fields.get(name)
-    if value is None:
-        return default
-    if type(value) is not kind:
-        raise UserError(f"{path}: {name} must be {KINDS[kind]}, not {repr(value)[:_SHOWN]}")
-    return value
+    return default if value is None else plain_json.checked(path, name, value, kind)
 
 
 def _modules(folder: Path) -> list[_Module]:
@@ -245,27 +240,26 @@ def _modules(folder: Path) -> list[_Module]:
             isinstance(entry.get(name), str) for name in ("path", "type")
         ):
             raise UserError(
-                f"{path} is damaged: the entry {repr(entry)[:_SHOWN]} does not name a path and a "
+                f"{path} is damaged: the entry {shown(entry)} does not name a path and a "
                 "type; copy it again"
             )
         place, kind = entry["path"], entry["type"]
         name = kind.rpartition(".")[2]
         if not kind.startswith("sentence_transformers.") or name not in _ORDER:
             raise UserError(
-                f"{path} lists the module {kind[:_SHOWN]}; bert_tf supports only "
-                f"{', '.join(_ORDER)}"
+                f"{path} lists the module {shown(kind)}; bert_tf supports only {', '.join(_ORDER)}"
             )
-        if place in (".", "..") or "/" in place or "\\" in place or "\0" in place:
-            raise UserError(f"{path} names a folder outside the checkpoint: {place[:_SHOWN]!r}")
+        if plain_json.is_outside(place):
+            raise UserError(f"{path} names a folder outside the checkpoint: {shown(place)}")
         found.append(_Module(name, folder / place))
     return found
 
 
 def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Path], bool]:
-    """The folders of the transformer, of the pooling and of each dense layer; and if it normalizes.
+    """The folders of the transformer, the pooling and each dense layer; whether it normalizes.
 
     Raises:
-        UserError: the modules are others, or in another order.
+        UserError: bert_tf does not support these modules or their order.
     """
     kinds = [each.kind for each in modules]
     normalize = kinds[-1:] == ["Normalize"]
@@ -287,13 +281,13 @@ def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Pa
             value = _field(_fields(path), name, str, _SENTENCE, path)
             if value != _SENTENCE:
                 raise UserError(
-                    f"{path}: {name} is {value[:_SHOWN]!r}; bert_tf supports only {_SENTENCE}"
+                    f"{path}: {name} is {shown(value)}; bert_tf supports only {_SENTENCE}"
                 )
     return modules[0].folder, modules[1].folder, [each.folder for each in dense], normalize
 
 
 def _check_transformer(fields: Mapping[str, Any], path: Path) -> None:
-    """Raises UserError if the transformer gives something else than its last layer."""
+    """Raises UserError if anything but the transformer's last layer is pooled."""
     modality = _field(fields, "modality_config", dict, {}, path)
     text = _field(modality, "text", dict, {}, path)
     for name, value, usual in (
@@ -304,26 +298,26 @@ def _check_transformer(fields: Mapping[str, Any], path: Path) -> None:
     ):
         if value not in (None, usual):
             raise UserError(
-                f"{path}: {name} is {repr(value)[:_SHOWN]}; bert_tf supports only a transformer "
+                f"{path}: {name} is {shown(value)}; bert_tf supports only a transformer "
                 "whose last layer is pooled"
             )
 
 
 def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:
-    """Most tokens of a text. Version 6 writes it with the tokenizer alone."""
+    """The most tokens of a text, which version 6 writes only to the tokenizer's file."""
     path = transformer / _TRANSFORMER_FILE
     length = _field(fields, "max_seq_length", int, None, path)
     if length is None:
-        # A whole number of 31 digits stands for no limit; transformers once wrote it as 1e30.
-        said = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
-        length = int(said) if isinstance(said, int | float) and 0 < said < longest else longest
+        # transformers writes 10**30 for no limit, in old versions as 1e30.
+        found = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
+        length = int(found) if isinstance(found, int | float) and 0 < found < longest else longest
     if length < 1:
         raise UserError(f"{path}: max_seq_length is {length}; it must be at least 1")
     return min(length, longest)
 
 
 def _pooling(path: Path, width: int) -> dict[str, Any]:
-    """The settings that a pooling module makes, of vectors that are `width` wide."""
+    """The settings of a pooling module for vectors with `width` dimensions."""
     fields = plain_json.read_object(path, "pooling configuration")
     for name in ("word_embedding_dimension", "embedding_dimension"):
         if (found := _field(fields, name, int, width, path)) != width:
@@ -341,8 +335,7 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
     names = [modes] if isinstance(modes, str) else modes
     if not isinstance(names, list) or not all(isinstance(n, str) and n in ours for n in names):
         raise UserError(
-            f"{path}: pooling_mode is {repr(modes)[:_SHOWN]}; it must be one or more of "
-            f"{', '.join(ours)}"
+            f"{path}: pooling_mode is {shown(modes)}; it must be one or more of {', '.join(ours)}"
         )
     try:
         found = embedder.poolings([ours[name] for name in names])
@@ -355,7 +348,7 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
 
 
 def _dense(path: Path, width: int) -> dict[str, Any]:
-    """A dense layer of vectors that are `width` wide; see `embedder.dense_layers`."""
+    """A dense layer for vectors with `width` dimensions; see `embedder.dense_layers`."""
     fields = plain_json.read_object(path, "dense configuration")
     found = _field(fields, "in_features", int, width, path)
     if found != width:
@@ -369,7 +362,7 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
     activation = name.rpartition(".")[2]
     if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:
         raise UserError(
-            f"{path}: unknown activation_function {name[:_SHOWN]!r}; bert_tf supports "
+            f"{path}: unknown activation_function {shown(name)}; bert_tf supports "
             f"{', '.join(embedder.ACTIVATIONS)} of torch.nn"
         )
     units = _field(fields, "out_features", int, 0, path)
@@ -383,12 +376,12 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
 
 
 def _activation_path(name: str) -> str:
-    """The place of one of torch's activations, as it is written."""
+    """The full name of an activation in torch."""
     return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
 
 
 def _linear(folder: Path, number: int) -> Tensors:
     """The tensors of the dense layer in `folder` under the names of `TABLE`."""
-    found = weight_files.open_folder(folder)
+    found = huggingface_weights.open_folder(folder)
     names = {f"{number + 2}_Dense/{name}": name for name in _LINEAR if name in found.shapes}
     return found.renamed(names)

@@ -1,15 +1,18 @@
-"""Named tensors in files, and safetensors files in particular.
+"""Named tensors in memory, in safetensors files and in HDF5 files of unknown origin.
 
-safetensors is a length, a JSON header and raw numbers; the library checks that the header's places
-lie within the file. What it and the operating system complain of is made readable here.
+A safetensors file is a length, a JSON header and raw numbers; the library checks that all numbers
+are in the file. An HDF5 file may name other files, nest groups without end, and contain arrays that
+unpack to far more than its size. So everything in it is checked before an array is read.
 """
 
 import dataclasses
 import errno
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import h5py
 import numpy as np
 
 from bert_tf.errors import UserError
@@ -18,34 +21,35 @@ if TYPE_CHECKING:
     from safetensors import safe_open
 
 Taken = TypeVar("Taken")
+_MOST_DEPTH = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensors:
-    """Tensors that are read when they are asked for.
+    """Tensors that are read one by one, when they are needed.
 
     Attributes:
-        shapes: their names and shapes.
-        read: the array of one name. Raises UserError where the file is damaged.
+        shapes: the shapes by name.
+        read: reads the array of a name. Raises UserError if the file is damaged.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
     read: Callable[[str], np.ndarray]
 
     def renamed(self, names: Mapping[str, str]) -> "Tensors":
-        """Those tensors whose old names are the values of `names`, under its keys."""
+        """Some of the tensors with other names; `names` maps each new name to the old one."""
         shapes = {new: self.shapes[old] for new, old in names.items()}
         return Tensors(shapes, lambda name: self.read(names[name]))
 
 
 def of_arrays(arrays: Mapping[str, np.ndarray]) -> Tensors:
-    """Tensors that are in memory already."""
+    """Arrays as `Tensors`."""
     shapes = {name: tuple(array.shape) for name, array in arrays.items()}
     return Tensors(shapes, lambda name: arrays[name])
 
 
 def joined(*parts: Tensors) -> Tensors:
-    """The tensors of several files; where a name is in two, the later one counts."""
+    """The tensors of several files. If two have the same name, the later one counts."""
     owner = {name: part for part in parts for name in part.shapes}
     shapes = {name: part.shapes[name] for name, part in owner.items()}
     return Tensors(shapes, lambda name: owner[name].read(name))
@@ -57,7 +61,7 @@ def save(
     """Writes named arrays to `path`.
 
     Raises:
-        OSError: as usual for files; safetensors' own report of a full disk is turned into it.
+        OSError: as usual for files, and for safetensors' own error of a full disk.
     """
     import safetensors
     import safetensors.numpy
@@ -96,14 +100,80 @@ def _shapes(file: "safe_open") -> dict[str, tuple[int, ...]]:
     return {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
 
+def open_hdf5(path: Path) -> Tensors:
+    """The arrays of an HDF5 file by their paths in it, for example "bert/pooler/kernel:0".
+
+    Raises:
+        UserError: the file is missing or damaged, or holds anything but arrays of numbers.
+    """
+    size = os.path.getsize(path) if path.is_file() else 0
+    shapes = _from_hdf5(
+        path, lambda file: {each.name[1:]: each.shape for each in datasets(file, size)}
+    )
+    return Tensors(shapes, lambda name: _from_hdf5(path, lambda file: np.asarray(file[name][()])))
+
+
+def datasets(file: h5py.File, size: int) -> list[h5py.Dataset]:
+    """All arrays in a file of `size` bytes.
+
+    Raises:
+        ValueError: an array is in another file, is not of numbers, or is in two places; or
+            the arrays are larger than the file.
+    """
+    found = list(_datasets(file, set(), 0))
+    if sum(each.nbytes for each in found) > size:
+        raise ValueError("its weights are larger than the file")
+    return found
+
+
+def _datasets(group: h5py.Group, seen: set[int], depth: int) -> Iterator[h5py.Dataset]:
+    seen.add(h5py.h5o.get_info(group.id).addr)
+    if depth > _MOST_DEPTH:
+        raise ValueError("its weights are nested too deeply")
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError("a weight is in the wrong place")
+        item = group[name]
+        if h5py.h5o.get_info(item.id).addr in seen:
+            raise ValueError("a weight is in two places")
+        if isinstance(item, h5py.Group):
+            yield from _datasets(item, seen, depth + 1)
+        elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
+            raise ValueError("a weight is in the wrong place")
+        elif item.shape is None or item.dtype.hasobject or item.dtype.kind not in "fiubV":
+            raise ValueError("a weight is not a number")
+        elif any(item.attrs.get_id(each).shape for each in item.attrs):
+            raise ValueError("a weight has attributes")
+        else:
+            seen.add(h5py.h5o.get_info(item.id).addr)
+            yield item
+
+
 def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
-    """What `get` takes from the opened file."""
+    """What `get` takes from the opened safetensors file."""
     import safetensors
 
-    if not path.is_file():
-        raise UserError(f"checkpoint not found: {path}")
+    _check_there(path)
     try:
         with safetensors.safe_open(path, framework="np") as file:
             return get(file)
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"checkpoint is damaged: {path} ({error}); copy it again") from None
+
+
+def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
+    """What `get` takes from the opened HDF5 file."""
+    _check_there(path)
+    try:
+        # Without a lock, files on read-only disks can be read.
+        with h5py.File(path, "r", locking=False) as file:
+            return get(file)
+    # The errors of HDF5, h5py and NumPy in a damaged file have no common class.
+    except Exception as error:
+        first = " ".join(str(error).split())[:200]
+        raise UserError(f"checkpoint is damaged: {path} ({first}); copy it again") from None
+
+
+def _check_there(path: Path) -> None:
+    if not path.is_file():
+        raise UserError(f"checkpoint not found: {path}")

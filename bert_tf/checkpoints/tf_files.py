@@ -1,7 +1,7 @@
 """TensorFlow checkpoint files: PREFIX.index and PREFIX.data-….
 
-TensorFlow reads them with a checksum over every block and every tensor, and runs nothing that
-stands in them.
+TensorFlow verifies the checksum of every block and tensor that it reads, and runs no code from the
+files.
 """
 
 import glob
@@ -17,10 +17,10 @@ from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.compat import TrackableObjectGraph
 from bert_tf.errors import UserError
 
-# The tensor of an object-based checkpoint that says which object owns which variable.
+# The tensor of an object-based checkpoint with the graph of objects and their variables.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
-# What TensorFlow's reader raises for files that are cut short or changed.
+# The errors of TensorFlow's reader for damaged files.
 _DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError)
 
 
@@ -39,7 +39,7 @@ def open_prefix(prefix: Path) -> Tensors:
         dtypes = reader.get_variable_to_dtype_map()
     except _DAMAGE as error:
         raise damaged(prefix, error) from None
-    # A tensor gets its memory before it is read, even if it claims more than there is.
+    # TensorFlow allocates a tensor before reading it, however large it is said to be.
     claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     there = sum(file.stat().st_size for file in data)
     if claimed > there:
@@ -55,10 +55,10 @@ def open_prefix(prefix: Path) -> Tensors:
 
 
 def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
-    """Which objects there are in the object-based checkpoint `prefix`, opened as `tensors`.
+    """The graph of objects in the object-based checkpoint `prefix`, opened as `tensors`.
 
     Raises:
-        UserError: that is damaged.
+        UserError: the graph is damaged.
     """
     graph = TrackableObjectGraph()
     try:
@@ -69,7 +69,7 @@ def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
 
 
 def find_prefix(folder: Path) -> Path | None:
-    """The checkpoint in `folder`: bert_model.ckpt, the only one, or the one of the last step."""
+    """The checkpoint in `folder`: bert_model.ckpt, or the one of the last step."""
     prefixes = [file.with_suffix("") for file in sorted(folder.glob("*.index"))]
     published = [prefix for prefix in prefixes if prefix.name == "bert_model.ckpt"]
     return max(published or prefixes, key=_step, default=None)
@@ -91,5 +91,5 @@ def _step(prefix: Path) -> int:
 
 
 def damaged(prefix: Path, error: object) -> UserError:
-    """The error that says what is wrong with the checkpoint `prefix`."""
+    """The error for a damaged checkpoint."""
     return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

@@ -1,9 +1,8 @@
 """Text encoders of TF Hub, read as data: SavedModels that Model Garden or bert_tf exported.
 
-The variables file is an object-based checkpoint. Nothing of the SavedModel is loaded or run. Its
-graph is only searched for the form of GELU, since Model Garden's exports have no configuration
-that gives it. Ours have the names of the weights in their objects, and `bert_tf.json` among the
-assets.
+The variables file is an object-based checkpoint. The SavedModel itself is never loaded or run.
+Model Garden's exports have no configuration, so the form of GELU is read from the graph. bert_tf's
+exports have our names of weights in the objects, and `bert_tf.json` in the assets.
 Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
 """
 
@@ -13,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.plain_json import EXTRA_KEY
+from bert_tf.checkpoints.description import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
@@ -29,7 +28,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """The encoder in the SavedModel `folder`.
 
     Raises:
-        UserError: a file is missing or damaged, or the SavedModel is something else.
+        UserError: a file is missing or damaged, or the SavedModel is not a text encoder.
     """
     prefix = folder / "variables" / "variables"
     if not prefix.with_suffix(".index").is_file():
@@ -50,7 +49,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
-    """What `bert-tf export --kind hub` wrote."""
+    """The encoder in an export of `bert-tf export --kind hub`."""
     nodes = tf_files.read_object_graph(prefix, file).nodes
     try:
         names = {
@@ -72,7 +71,7 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
 
 
 def _activation(path: Path) -> str:
-    """The form of GELU: a graph that computes the exact one has `Erf` in it."""
+    """The form of GELU: only the exact one is computed with `Erf`."""
     saved = SavedModel()
     try:
         saved.ParseFromString(path.read_bytes())

@@ -6,6 +6,7 @@ import re
 import typing
 from typing import Any
 
+from bert_tf.checkpoints.heads import Head
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 
@@ -51,6 +52,8 @@ class TaskFamily:
         task: a `Task`, which reads the files of a run and writes its predictions.
         metrics: the metrics of its runs in reports; the first one decides.
         in_percent: whether these are in percent already.
+        head: the model's head in other programs' formats. By default they have no such head: then
+            only bert_tf reads its weights from their checkpoints.
 
     Raises:
         UserError: a part is missing, or has a wrong type.
@@ -64,6 +67,7 @@ class TaskFamily:
     task: type[Any] | str = ""
     metrics: tuple[str, ...] = ()
     in_percent: bool = False
+    head: Head = dataclasses.field(default_factory=Head)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -76,6 +80,10 @@ class TaskFamily:
             missing += [part for part in _OF_RUNS if not getattr(self, part)]
         if missing:
             raise UserError(f"the task family {self.name!r} has no {missing[0]}; give it one")
+        if not isinstance(self.head, Head):
+            raise UserError(
+                f"the head of the task family {self.name!r} is {self.head!r}; give a Head"
+            )
         self._check_config()
         for part in ("model", "pictures", "task"):
             value = getattr(self, part)

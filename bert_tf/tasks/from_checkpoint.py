@@ -1,4 +1,4 @@
-"""Task models of checkpoints: found, built with their settings and labels, and filled."""
+"""Opening checkpoints as task models with their settings, labels and weights."""
 
 import inspect
 import os
@@ -28,10 +28,10 @@ from bert_tf.text import Tokenizer
 
 Model = TypeVar("Model", bound=EncoderModel)
 
-# The class as which a checkpoint of pre-training is opened.
+# The class for checkpoints of pre-training.
 _PRETRAINED = "MaskedLM"
 _POOLER = "encoder/pooler/"
-# Arguments of constructors that are no settings of how strings are read.
+# Arguments of constructors that are not settings.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
 
 
@@ -69,7 +69,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
         try:
             checkpoint = reading.find(path)
         except UserError:
-            # The encoder of TF Hub is a SavedModel whose weights can be read.
+            # Other SavedModels than the encoders of TF Hub.
             if is_saved_model(path):
                 raise UserError(
                     f"{path} is a SavedModel that takes strings, and its weights cannot be read; "
@@ -92,7 +92,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
-    """The family whose model a checkpoint is opened as; None if it has no head.
+    """The family whose model the checkpoint becomes; None if it has no head.
 
     >>> from bert_tf import Encoder, EncoderConfig, NextSentence
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
@@ -108,7 +108,7 @@ def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
     """The model that the checkpoint describes, with new weights.
 
-    It is an `Encoder`, a `PreTrainer` or a task model. It takes ids: a task model has no tokenizer.
+    It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
 
     >>> from bert_tf import Encoder, EncoderConfig
     >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
@@ -117,8 +117,8 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
     4
 
     Args:
-        checkpoint: it.
-        path: names it in messages.
+        checkpoint: the checkpoint.
+        path: its name in messages.
         **encoder_options: dtype and layout of the encoder.
 
     Raises:
@@ -143,7 +143,7 @@ def lacks_pooler(report: LoadReport) -> bool:
 def check_head(
     report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
 ) -> None:
-    """Raises UserError if the checkpoint lacks a weight on which an answer depends."""
+    """Raises UserError if the checkpoint lacks a weight that answers depend on."""
     others = tuple(name for name in report.new if not name.startswith(_POOLER))
     if others:
         raise UserError(f"{path} lacks the weights {listed(others)}; give a complete checkpoint")
@@ -155,10 +155,7 @@ def check_head(
 
 
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
-    """Raises UserError if a checkpoint is of a model that bert_tf does not have.
-
-    Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
-    """
+    """Raises UserError if a checkpoint is of an unknown model, whose head would be ignored."""
     model = checkpoint.description.model
     if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
         raise UserError(
@@ -189,7 +186,7 @@ def built(
                 f"a {cls.__name__} has no setting {name!r}; the settings are {', '.join(arguments)}"
             )
     known: dict[str, Any] = {}
-    # A classifier of one label may also be opened as one of several.
+    # A multi-label classifier may be opened from a classifier.
     if family is not None and issubclass(cls, family.model_class()):
         known = _known(cls, description.head | description.settings, path)
         classes = known.pop("num_classes", None)
@@ -199,7 +196,7 @@ def built(
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")
     encoder = encoder_for(description.encoder, **encoder_options)
-    # The constructors of subclasses take other arguments than `TaskModel`'s.
+    # The constructors of subclasses have other arguments than that of `TaskModel`.
     make: Callable[..., Model] = cls
     try:
         return make(encoder, tokenizer, **named, **known | dict(settings))
@@ -241,10 +238,7 @@ def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
 
 
 def trained_with(run: Path) -> RunConfig:
-    """The configuration of the training that made a run's final weights.
-
-    After a search, it is that of the best trial.
-    """
+    """The configuration that a run's final weights were trained with; of a search the best one."""
     best = run / of_run.BEST_FILE
     return load_config(best if best.exists() else run / of_run.RUN_FILE)
 

@@ -1,9 +1,9 @@
 """Reading `.keras` files of task models as data of unknown origin.
 
 A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-creates any object that the configuration names, of any size. So everything is checked here before
-Keras opens the file: the archive; that the configuration describes one model of bert_tf and nothing
-else; and that its sizes are those of the weights in the file.
+creates any object that the configuration names, of any size. So this module checks the file before
+Keras opens it: the archive is sound, the configuration describes one model of a known family and
+nothing else, and its sizes match the weights in the file.
 """
 
 import io
@@ -19,9 +19,11 @@ from typing import Any
 import h5py
 import keras
 
-from bert_tf.checkpoints import hdf5
+from bert_tf.checkpoints.description import encoder_config
 from bert_tf.checkpoints.embedder import dense_shapes
-from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.plain_json import shown
+from bert_tf.checkpoints.tensors import datasets
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
 from bert_tf.errors import UserError
@@ -36,28 +38,27 @@ _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
 # Most bytes of everything but the weights.
 _LONGEST = 2**24
-# Most times that an entry is larger than its compressed form; Keras does not compress.
+# The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
-# Least weights of a layer of an encoder.
+# The least number of weights of an encoder's layer.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# Modules of the optimizers, losses and metrics of a compiled model, and our own of these.
+# What a model may be compiled with: the classes and functions of these modules, those that other
+# packages have registered, and our own classes of these kinds.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
-_OURS = (
-    *("AdamW", "LAMB", "WarmupLinearDecay"),
-    *("WeightedCrossEntropy", "BinaryCrossEntropyLoss", "MeanSquaredErrorLoss"),
-    *("ListNetLoss", "LambdaLoss"),
-    *("MultipleNegativesRanking", "CoSENT", "CosineRegression", "OnlineContrastive"),
-    *("BatchAllTriplet", "Distillation", "Matryoshka"),
+_KINDS = (
+    keras.optimizers.Optimizer,
+    keras.optimizers.schedules.LearningRateSchedule,
+    keras.losses.Loss,
+    keras.metrics.Metric,
 )
-# Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
+# The most numbers of all metrics: some have a matrix of as many rows as they have classes.
 _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
-# Regular expressions that take exponential time have a repeated group, others many repeats.
+# Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
-_SHOWN = 60
-# Nested arguments, which their class takes as data and checks itself.
+# Nested arguments that their class checks itself.
 _CHECKED_LATER = ("prompts", "dense")
 _PLAIN = {bool, int, float, str, type(None)}
 
@@ -90,9 +91,9 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged ({error}); save or copy it again") from None
     except UserError as error:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
-    # Whatever zipfile, Keras, h5py and NumPy meet in a damaged file has no common class of errors.
+    # The errors of zipfile, Keras, h5py and NumPy in a damaged file have no common class.
     except Exception as error:
-        # Keras first writes how many parts could not be loaded, then why.
+        # Keras begins with the number of parts that could not be loaded.
         why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
         first = " ".join((why or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
@@ -120,7 +121,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
         is_one = type(value) in kinds or type(value) is int and float in kinds
         if {*kinds} <= _PLAIN and not is_one:
-            return f"{name} has the unexpected value {repr(value)[:_SHOWN]}"
+            return f"{name} has the unexpected value {shown(value)}"
     return None
 
 
@@ -128,7 +129,7 @@ def _checked(path: Path) -> dict[str, Any]:
     """The configuration of the model, if the file may be opened."""
     with zipfile.ZipFile(path) as archive:
         _check_entries(path, archive)
-        # Reading an entry as a whole checks its sum, which Keras does not.
+        # Reading a whole entry verifies its checksum, which Keras does not.
         contents = {each.filename: archive.read(each) for each in archive.infolist()}
     config = json.loads(contents[_CONFIG])
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
@@ -141,7 +142,7 @@ def _checked(path: Path) -> dict[str, Any]:
         )
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
-        # Its other fields may be unknown here.
+        # Before the other fields are checked, which may be unknown here.
         raise UserError(
             f"{path} was saved by a later bert_tf (format {written}); update bert_tf to load it"
         )
@@ -152,7 +153,7 @@ def _checked(path: Path) -> dict[str, Any]:
         encoder = fields["encoder"]["config"]
     _check_compiled(path, config.get("compile_config"))
     sizes = encoder_config(encoder["config"], path)
-    # How many weights the layers of another architecture have is not known here.
+    # The sizes of another architecture's layers are unknown here.
     if all(str(encoder.get(part, _PACKAGE)).startswith(_PACKAGE) for part in FACTORIES):
         _check_sizes(sizes, fields, contents[_WEIGHTS])
     return config
@@ -170,7 +171,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         )
     for name in names:
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
-            raise _Damage(f"{name[:_SHOWN]!r} does not belong to a model")
+            raise _Damage(f"{shown(name)} does not belong to a model")
     if len({*names}) < len(names):
         raise _Damage("it contains a file twice")
     if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > _LONGEST:
@@ -192,15 +193,15 @@ def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
-    """The class of a node that is to be a model of bert_tf.
+    """The class of a node, which must be a model of a known family or an encoder.
 
     Raises:
-        UserError: it is something else, or a part of it is.
+        UserError: the node or a part of it is something else.
     """
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
         raise _Damage("its configuration does not describe a model")
     cls = _class_of(node)
-    # Keras takes some names of classes for something else, whatever the registered name is.
+    # Keras gives some class names a meaning of their own, whatever the registered name is.
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
@@ -218,7 +219,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             or isinstance(value, list)
             and not all(isinstance(each, str | int | float) for each in value)
         ):
-            raise _Damage(f"{key[:_SHOWN]!r} has an unexpected value")
+            raise _Damage(f"{shown(key)} has an unexpected value")
     if issubclass(cls, Encoder) and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no encoder sizes")
     own: dict[str, Any] = {"trainable": bool, "name": str}
@@ -250,7 +251,7 @@ def _check_policy(path: Path, value: Any) -> None:
         inner = value.get("config")
         name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
     if name not in _POLICIES:
-        raise _Damage(f"{repr(name)[:_SHOWN]} is not a dtype")
+        raise _Damage(f"{shown(name)} is not a dtype")
 
 
 def _check_compiled(path: Path, config: Any) -> None:
@@ -270,8 +271,8 @@ def _check_compiled(path: Path, config: Any) -> None:
         name = node.get("registered_name")
         is_function = class_name == "function" and isinstance(node.get("config"), str)
         if isinstance(name, str) and name in registered:
-            # What a program has registered itself it also trusts.
-            is_known = not name.startswith(_PACKAGE) or name.removeprefix(_PACKAGE) in _OURS
+            # A program trusts what it has registered itself.
+            is_known = not name.startswith(_PACKAGE) or _is_kind(registered[name])
             if not is_known or name.rpartition(">")[2] != class_name and not is_function:
                 raise _refusal(path, node)
         elif is_function and module in ("builtins", *_COMPILED):
@@ -288,19 +289,23 @@ def _check_compiled(path: Path, config: Any) -> None:
             raise _refusal(path, node)
 
 
+def _is_kind(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, _KINDS)
+
+
 def _check_plain(node: Mapping[str, Any]) -> None:
-    """Raises an error if Keras is to build or compile a part of its own accord."""
+    """Raises an error if Keras would build or compile a part while it creates it."""
     if node.get("build_config") or node.get("compile_config"):
-        raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is an unexpected class")
+        raise _Damage(f"{shown(node.get('class_name'))} is an unexpected class")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
-    """Raises an error if an optimizer has regular expressions that could take for ever."""
+    """Raises an error if an optimizer has regular expressions that may take very long."""
     for key in ("exclude_from_weight_decay", "rate_factors"):
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
                 raise _Damage(
-                    f"{key} has the pattern {pattern[:_SHOWN]!r}, which may take very long to match"
+                    f"{key} has the pattern {shown(pattern)}, which may take very long to match"
                 )
 
 
@@ -315,13 +320,11 @@ def _largest(value: Any) -> int:
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
     """The error message for a part that does not belong to a model."""
-    shown = repr(node.get("class_name"))[:_SHOWN]
+    name = shown(node.get("class_name"))
     if node.get("class_name") in ("__lambda__", "Lambda"):
-        return UserError(
-            f"{path} contains code ({shown}), which bert_tf never runs; do not load it"
-        )
+        return UserError(f"{path} contains code ({name}), which bert_tf never runs; do not load it")
     return UserError(
-        f"{path} names {shown} of {repr(node.get('module'))[:_SHOWN]}, which is not part of a "
+        f"{path} names {name} of {shown(node.get('module'))}, which is not part of a "
         "bert_tf model; do not load the file, unless it is your own and you register the class "
         "with keras.saving.register_keras_serializable"
     )
@@ -330,7 +333,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
     """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
-        sizes = [each.size for each in hdf5.datasets(file, len(weights))]
+        sizes = [each.size for each in datasets(file, len(weights))]
     layers, held = config.num_hidden_layers, sum(sizes)
     # The pooler may be missing.
     width, labels = config.output_size, len(fields.get("labels", ()))
@@ -343,7 +346,7 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
     else:
         units = fields.get("lstm_units", 0)
         if type(units) is not int or units < 1:
-            raise _Damage(f"lstm_units has the unexpected value {repr(units)[:_SHOWN]}")
+            raise _Damage(f"lstm_units has the unexpected value {shown(units)}")
         least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
     dense = dense_shapes(width, fields.get("pooling", "mean"), fields.get("dense", ()))
     least += sum(map(math.prod, dense.values()))

@@ -12,12 +12,13 @@ import functools
 import importlib
 import importlib.metadata
 
+from bert_tf.checkpoints import heads
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.tasks.family import TaskFamily
 
 ENTRY_POINTS = "bert_tf.families"
-# The families of bert_tf, each a package with a FAMILY, in the order in which they are listed.
+# The families of bert_tf, each a package with a FAMILY, in the order of lists for users.
 _OWN = (
     "classification",
     "multi_label_classification",
@@ -31,7 +32,7 @@ _OWN = (
     "next_sentence",
     "embedding",
 )
-# What a task may not be called: it is one without being a family.
+# Tasks that are not families, whose names are taken.
 _TAKEN = ("pretraining",)
 
 _registered: dict[str, TaskFamily] = {}
@@ -112,3 +113,6 @@ def _read_entry_points() -> None:
         # Whatever the code of another package may raise.
         except Exception as error:
             logger.warning(f"the task {entry.name} of the package {package} is skipped: {error}")
+
+
+heads.SOURCES.append(lambda: {each.class_name: each.head for each in families()})

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
 optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what identifies the
+`bert_tf.checkpoints.of_run`) with the step, the evaluations so far, and what identifies the
 run's data. A checkpoint appears by one rename. The position in the data is the step: batch k is a
 function of the seed and k.
 """
@@ -17,8 +17,16 @@ import keras
 from bert_tf.checkpoints import names, native, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.of_run import newest_sound, step_folder, step_folders
-from bert_tf.checkpoints.state import KEPT, UNREADABLE, damage, read_state, write_state
+from bert_tf.checkpoints.of_run import (
+    KEPT,
+    UNREADABLE,
+    damage,
+    newest_sound,
+    read_state,
+    step_folder,
+    step_folders,
+    write_state,
+)
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder
 from bert_tf.training.evaluations import Evaluations

@@ -1,12 +1,10 @@
 """Between the formats: the same bits, the same outputs, and a word on what gets lost for others."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 
-from bert_tf import UserError
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.cli.parser import main
@@ -16,13 +14,6 @@ from tests.checkpoints import tiny_models as tiny
 OTHERS = ("huggingface", "tf1", "model_garden")
 FORMATS = ("bert_tf", *OTHERS)
 POOLER = ("encoder/pooler/kernel", "encoder/pooler/bias")
-
-
-def assert_same_weights(found, expected):
-    found, expected = tiny.weights(found), tiny.weights(expected)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 @pytest.fixture(scope="module", params=tiny.KINDS)
@@ -46,7 +37,7 @@ def test_a_model_comes_back_with_the_same_bits_outputs_and_description(
     back, report = tiny.load(tmp_path / "out")
 
     assert (report.new, report.ignored, report.notes) == ((), (), ())
-    assert_same_weights(back, model)
+    tiny.assert_equal(back, model)
     for found, expected in zip(tiny.outputs(back), outputs, strict=True):
         np.testing.assert_array_equal(found, expected)
     described = describe(model, given)
@@ -75,7 +66,7 @@ def test_ours_converted_to_another_format_and_back_is_the_same_file(tmp_path, ki
 def test_what_others_wrote_is_converted_to_every_format(tmp_path, source, to):
     conversion.convert(tiny.FIXTURES / source, tmp_path / "out", to)
 
-    assert_same_weights(tiny.load(tmp_path / "out")[0], tiny.load(tiny.FIXTURES / source)[0])
+    tiny.assert_equal(tiny.load(tmp_path / "out")[0], tiny.load(tiny.FIXTURES / source)[0])
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -144,8 +135,7 @@ def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(
 
 @pytest.mark.parametrize("piece", ["##d", "##D"])
 def test_a_casing_that_only_the_vocabulary_tells_is_written(tmp_path, piece):
-    source = tmp_path / "source"
-    shutil.copytree(tiny.FIXTURES / "google_tiny_classifier", source)
+    source = tiny.copied("google_tiny_classifier", tmp_path / "source")
     vocabulary = (source / "vocab.txt").read_text()
     (source / "vocab.txt").write_text(vocabulary.replace("##d", piece))
     conversion.convert(source, tmp_path / "out", "huggingface")
@@ -161,14 +151,17 @@ def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):
     assert not (tmp_path / "out" / "vocab.txt").exists()
 
 
-def test_nothing_is_overwritten(tmp_path):
-    with pytest.raises(UserError, match="exists already; choose another place"):
-        conversion.convert(tiny.FIXTURES / "tf_hub_tiny", tmp_path, "bert_tf")
-
-
-def test_a_place_that_no_folder_can_have_is_told(tmp_path):
-    with pytest.raises(UserError, match="cannot write .* .File name too long.; choose another"):
-        conversion.convert(tiny.FIXTURES / "tf_hub_tiny", tmp_path / ("x" * 300), "bert_tf")
+@pytest.mark.parametrize(
+    ("place", "to", "told"),
+    [
+        ("", "bert_tf", "exists already; choose another place"),
+        ("x" * 300, "bert_tf", "cannot write .* .File name too long.; choose another"),
+        ("out", "onnx", "unknown format 'onnx'; choose one of bert_tf, hugging"),
+    ],
+)
+def test_a_place_or_a_format_that_cannot_be_is_refused(tmp_path, place, to, told):
+    source = tiny.FIXTURES / "tf_hub_tiny"
+    tiny.refused(told, conversion.convert, source, tmp_path / place, to)
 
 
 def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -177,11 +170,6 @@ def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
         conversion.save(tiny.make("encoder"), tmp_path / "out", "huggingface")
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_format_is_refused(tmp_path):
-    with pytest.raises(UserError, match="unknown format 'onnx'; choose one of bert_tf, hugging"):
-        conversion.save(tiny.make("encoder"), tmp_path / "out", "onnx")
 
 
 def test_the_command_converts(tmp_path, capsys):

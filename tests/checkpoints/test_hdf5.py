@@ -1,18 +1,15 @@
 """HDF5 files of weights, among them some that are made with ill will."""
 
 import re
-import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from bert_tf import UserError
-from bert_tf.checkpoints import hdf5, tensorflow_names, tensors
+from bert_tf.checkpoints import huggingface_weights, tensors
 from tests.checkpoints import hostile_hdf5
 from tests.checkpoints import tiny_models as tiny
 
-FOLDER = tiny.FIXTURES / "huggingface_tf" / "BertForSequenceClassification"
 KERNEL = "classifier/tf_bert_for_sequence_classification/classifier/kernel:0"
 
 
@@ -22,7 +19,7 @@ def test_arrays_are_read_by_their_paths(tmp_path):
         file["dense/kernel:0"] = kernel
         file["step"] = np.int64(3)
 
-    found = hdf5.open_file(tmp_path / "weights.h5")
+    found = tensors.open_hdf5(tmp_path / "weights.h5")
 
     assert found.shapes == {"dense/kernel:0": (2, 3), "step": ()}
     np.testing.assert_array_equal(found.read("dense/kernel:0"), kernel)
@@ -30,24 +27,20 @@ def test_arrays_are_read_by_their_paths(tmp_path):
 
 
 def test_a_file_that_is_missing_or_something_else_is_named(tmp_path):
-    with pytest.raises(UserError, match="checkpoint not found: .*weights.h5"):
-        hdf5.open_file(tmp_path / "weights.h5")
+    tiny.refused("checkpoint not found: .*weights.h5", tensors.open_hdf5, tmp_path / "weights.h5")
     (tmp_path / "weights.h5").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(UserError, match="checkpoint is damaged: .*weights.h5 .*; copy it again"):
-        hdf5.open_file(tmp_path / "weights.h5")
+    told = "checkpoint is damaged: .*weights.h5 .*; copy it again"
+    tiny.refused(told, tensors.open_hdf5, tmp_path / "weights.h5")
 
 
 @pytest.mark.parametrize("change", hostile_hdf5.CHANGES, ids=lambda change: change.__name__)
 def test_weights_are_not_trusted(tmp_path, change):
-    folder = tmp_path / "copy"
-    shutil.copytree(FOLDER, folder)
+    folder = tiny.copied("huggingface_tf/BertForSequenceClassification", tmp_path / "copy")
     with h5py.File(folder / "tf_model.h5", "r+") as file:
         del file[KERNEL]
         change(file, KERNEL)
 
-    with pytest.raises(UserError, match=hostile_hdf5.CHANGES[change]) as error:
-        tiny.load(folder)
-    (line,) = str(error.value).splitlines()
+    line = tiny.refused(hostile_hdf5.CHANGES[change], tiny.load, folder)
     assert re.search("tf_model.h5|of the checkpoint|copy", line)
 
 
@@ -74,12 +67,12 @@ def test_weights_are_not_trusted(tmp_path, change):
     ],
 )
 def test_names_of_tensorflow_classes(name, expected):
-    assert tensorflow_names.torch_name(name) == expected
+    assert huggingface_weights.torch_name(name) == expected
 
 
 def test_of_a_weight_that_is_in_a_file_twice_the_first_counts():
     names = [f"{layer}/m/bert/pooler/dense/kernel:0" for layer in ("bert", "mlm___cls")]
-    found = tensorflow_names.in_torch_layout(
+    found = huggingface_weights.in_torch_layout(
         tensors.of_arrays({name: np.full([2, 3], i) for i, name in enumerate(names)})
     )
 

@@ -10,36 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import UserError
 from bert_tf.checkpoints import conversion, reading, tensors
 from bert_tf.text import Tokenizer
+from tests.checkpoints import test_others as others
 from tests.checkpoints import tiny_models as tiny
 
 FOLDER = tiny.FIXTURES / "huggingface_heads"
 TENSORFLOW = tiny.FIXTURES / "huggingface_tf"
-POOLER = ("encoder/pooler/kernel", "encoder/pooler/bias")
-CLASSES = {
-    "BertModel": "Encoder",
-    "BertForPreTraining": "PreTrainer",
-    "BertForMaskedLM": "PreTrainer",
-    "BertLMHeadModel": "PreTrainer",
-    "BertForSequenceClassification": "TextClassifier",
-    "BertForTokenClassification": "TokenClassifier",
-    "BertForQuestionAnswering": "QuestionAnswerer",
-    "BertForMultipleChoice": "MultipleChoice",
-}
-TENSORFLOW_CLASSES = {
-    **{name: model for name, model in CLASSES.items() if name != "BertLMHeadModel"},
-    "BertForNextSentencePrediction": "NextSentence",
-    "sharded": "TextClassifier",
-    "safetensors": "TextClassifier",
-}
-WITHOUT_POOLER = {
-    "BertForMaskedLM",
-    "BertLMHeadModel",
-    "BertForTokenClassification",
-    "BertForQuestionAnswering",
-}
 KINDS = {
     "encoder": "BertModel",
     "pretrainer": "BertForPreTraining",
@@ -51,80 +28,8 @@ KINDS = {
 }
 
 
-def expected_of(folder):
-    return dict(np.load(folder / "expected.npz"))
-
-
-def change_config(folder, **fields):
-    """Sets keys of config.json."""
-    config = folder / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | fields))
-
-
-def logits(model, expected):
-    """The head's outputs under the names that transformers gives them."""
-    inputs = tiny.inputs_of(expected)
-    mask = expected["input_mask"]
-    kind = type(model).__name__
-    if kind == "Encoder":
-        return {}
-    if kind == "PreTrainer":
-        positions = np.broadcast_to(np.arange(mask.shape[1], dtype=np.int32), mask.shape)
-        found = model(inputs | {"masked_lm_positions": tf.constant(positions)})
-        names = {"masked_lm": "logits", "next_sentence": "seq_relationship_logits"}
-        if "prediction_logits" in expected:
-            names["masked_lm"] = "prediction_logits"
-        return {names[name]: value for name, value in found.items()}
-    if kind == "QuestionAnswerer":
-        found = model(inputs)
-        return {"start_logits": found["start"], "end_logits": found["end"]}
-    if kind == "MultipleChoice":
-        inputs = {name: value[tf.newaxis] for name, value in inputs.items()}
-    return {"logits": model(inputs)}
-
-
-def same_as_expected(folder, kind):
-    """Reads a checkpoint, and compares what its model computes."""
-    expected = expected_of(folder)
-    model, report = tiny.load(folder)
-
-    assert type(model).__name__ == kind
-    assert report.ignored == ()
-    assert report.new == (POOLER if folder.name in WITHOUT_POOLER else ())
-    renamed = {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"}
-    differences = tiny.encoder_differences(
-        model, {renamed.get(key, key): value for key, value in expected.items()}
-    )
-    found = logits(model, expected)
-    assert found.keys() == {key for key in expected if key.endswith("logits")}
-    for key, value in found.items():
-        per_token = expected["input_mask"] if value.shape[:2] == (2, 7) else np.ones(1)
-        per_token = per_token.reshape(per_token.shape + (1,) * (value.ndim - per_token.ndim))
-        differences[key] = np.abs((value - expected[key]) * per_token).max()
-    assert max(differences.values()) < tiny.TOLERANCE, differences
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_class_is_read_and_computes_the_same(name):
-    same_as_expected(FOLDER / name, CLASSES[name])
-
-
-@pytest.mark.parametrize("name", TENSORFLOW_CLASSES)
-def test_every_tensorflow_class_is_read_and_computes_the_same(name):
-    same_as_expected(TENSORFLOW / name, TENSORFLOW_CLASSES[name])
-
-
-@pytest.mark.parametrize("name", ["sharded", "safetensors"])
-def test_each_form_of_a_tensorflow_class_gives_the_same_weights(name):
-    found = tiny.weights(tiny.load(TENSORFLOW / name)[0])
-
-    one = tiny.load(TENSORFLOW / "BertForSequenceClassification")[0]
-    for weight, value in tiny.weights(one).items():
-        np.testing.assert_array_equal(found[weight], value)
-
-
 def test_a_file_of_a_tensorflow_class_is_read_where_a_torch_file_is_too(tmp_path):
-    shutil.copytree(TENSORFLOW / "BertModel", tmp_path, dirs_exist_ok=True)
+    tiny.copied("huggingface_tf/BertModel", tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
 
     tokenizer = Tokenizer.from_checkpoint(tmp_path)
@@ -141,10 +46,9 @@ def test_what_tensorflow_classes_wrote_converts_to_files_that_torch_reads(tmp_pa
     assert reading.find(tmp_path / "out").description.labels == ("good", "bad", "neither")
 
 
-@pytest.mark.parametrize("name", [each for each in CLASSES if each != "BertModel"])
+@pytest.mark.parametrize("name", [each for each in others.TRANSFORMERS if each != "BertModel"])
 def test_a_class_whose_head_is_not_among_the_weights_is_an_encoder(tmp_path, name):
-    folder = tmp_path / "headless"
-    shutil.copytree(FOLDER / name, folder)
+    folder = tiny.copied(f"huggingface_heads/{name}", tmp_path / "headless")
     arrays = tensors.load(folder / "model.safetensors")
     encoder = {key: array for key, array in arrays.items() if key.startswith("bert.")}
     assert len(encoder) < len(arrays)
@@ -160,23 +64,14 @@ def test_a_class_whose_head_is_not_among_the_weights_is_an_encoder(tmp_path, nam
 def test_of_a_class_that_is_not_named_the_pooler_tells_texts_from_tokens(
     tmp_path, name, architectures
 ):
-    shutil.copytree(FOLDER / name, tmp_path, dirs_exist_ok=True)
-    change_config(tmp_path, architectures=architectures)
+    tiny.copied(f"huggingface_heads/{name}", tmp_path)
+    tiny.change(tmp_path / "config.json", architectures=architectures)
 
-    assert reading.find(tmp_path).description.model == CLASSES[name]
-
-
-def test_several_files_give_the_same_as_one():
-    one, several = tiny.load(FOLDER / "BertModel")[0], tiny.load(FOLDER / "sharded")[0]
-
-    found = tiny.weights(several)
-    for name, value in tiny.weights(one).items():
-        np.testing.assert_array_equal(found[name], value)
+    assert reading.find(tmp_path).description.model == others.TRANSFORMERS[name]
 
 
 def test_the_old_names_of_layer_norms_and_of_the_output_bias_are_read(tmp_path):
-    folder = tmp_path / "old"
-    shutil.copytree(FOLDER / "BertForMaskedLM", folder)
+    folder = tiny.copied("huggingface_heads/BertForMaskedLM", tmp_path)
     arrays = tensors.load(folder / "model.safetensors")
     renamed = {
         name.replace("LayerNorm.weight", "LayerNorm.gamma")
@@ -190,7 +85,7 @@ def test_the_old_names_of_layer_norms_and_of_the_output_bias_are_read(tmp_path):
 
     model, report = tiny.load(folder)
 
-    assert (report.new, report.ignored) == (POOLER, ())
+    assert (report.new, report.ignored) == (others.POOLER, ())
     original = tiny.weights(tiny.load(FOLDER / "BertForMaskedLM")[0])
     for name in report.loaded:
         np.testing.assert_array_equal(tiny.weights(model)[name], original[name])
@@ -198,8 +93,7 @@ def test_the_old_names_of_layer_norms_and_of_the_output_bias_are_read(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_weights_are_read(tmp_path, dtype):
-    folder = tmp_path / "half"
-    shutil.copytree(FOLDER / "BertModel", folder)
+    folder = tiny.copied("huggingface_heads/BertModel", tmp_path)
     arrays = tensors.load(folder / "model.safetensors")
     half = {name: tf.cast(array, dtype).numpy() for name, array in arrays.items()}
     tensors.save(folder / "model.safetensors", half)
@@ -209,21 +103,6 @@ def test_half_precision_weights_are_read(tmp_path, dtype):
     found = model.embeddings.word_embeddings.numpy()
     expected = half["embeddings.word_embeddings.weight"].astype(np.float32)
     np.testing.assert_array_equal(found, expected)
-
-
-def test_labels_and_dropout_are_kept():
-    found = reading.find(FOLDER / "BertForSequenceClassification").description
-
-    assert found.labels == ("good", "bad", "neither")
-    assert found.head == {"num_classes": 3, "dropout": 0.3}
-
-
-def test_labels_that_are_only_numbered_are_no_labels():
-    assert reading.find(FOLDER / "BertForTokenClassification").description.labels == ()
-
-
-def test_a_decoder_reads_from_left_to_right():
-    assert reading.find(FOLDER / "BertLMHeadModel").encoder.attention == "left_to_right"
 
 
 def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt():
@@ -252,27 +131,24 @@ def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt()
     ],
 )
 def test_a_tokenizer_that_cleans_text_in_another_way_is_warned_of(tmp_path, fields, told):
-    shutil.copytree(FOLDER / "BertModel", tmp_path, dirs_exist_ok=True)
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | fields))
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    tiny.change(tmp_path / "tokenizer_config.json", **fields)
 
     assert tiny.load(tmp_path)[1].notes == told
 
 
 def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path):
-    shutil.copytree(FOLDER / "BertForMaskedLM", tmp_path, dirs_exist_ok=True)
-    change_config(tmp_path, tie_word_embeddings=False)
+    tiny.copied("huggingface_heads/BertForMaskedLM", tmp_path)
+    tiny.change(tmp_path / "config.json", tie_word_embeddings=False)
 
-    (note,) = tiny.load(tmp_path)[1].notes
-    assert (
-        note
-        == "warning: its separate output matrix is ignored; the word embeddings are used instead"
+    assert tiny.load(tmp_path)[1].notes == (
+        "warning: its separate output matrix is ignored; the word embeddings are used instead",
     )
 
 
 def test_a_head_for_several_labels_at_once_is_known_by_its_problem_type(tmp_path):
-    shutil.copytree(FOLDER / "BertForSequenceClassification", tmp_path, dirs_exist_ok=True)
-    change_config(tmp_path, problem_type="multi_label_classification")
+    tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
+    tiny.change(tmp_path / "config.json", problem_type="multi_label_classification")
     model, report = tiny.load(tmp_path)
 
     assert (type(model).__name__, report.new, report.ignored) == ("MultiLabelClassifier", (), ())
@@ -324,10 +200,8 @@ def test_labels_and_tokenizer_are_written(tmp_path):
 def test_another_architecture_is_refused_by_name(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
 
-    with pytest.raises(
-        UserError, match="describes a roberta model, but bert_tf reads only BERT models"
-    ):
-        reading.find(tmp_path)
+    told = "describes a roberta model, but bert_tf reads only BERT models"
+    tiny.refused(told, reading.find, tmp_path)
 
 
 def test_a_torch_file_without_torch_is_told_in_one_line(tmp_path, monkeypatch):
@@ -335,8 +209,7 @@ def test_a_torch_file_without_torch_is_told_in_one_line(tmp_path, monkeypatch):
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
 
-    with pytest.raises(UserError, match="torch is not installed; install torch, or convert"):
-        reading.find(tmp_path)
+    tiny.refused("torch is not installed; install torch, or convert", reading.find, tmp_path)
 
 
 def test_torch_weights_are_read(tmp_path):
@@ -348,9 +221,7 @@ def test_torch_weights_are_read(tmp_path):
         tmp_path / "pytorch_model.bin",
     )
 
-    found = tiny.weights(tiny.load(tmp_path)[0])
-    for name, value in tiny.weights(tiny.load(FOLDER / "BertModel")[0]).items():
-        np.testing.assert_array_equal(found[name], value)
+    tiny.assert_equal(tiny.load(tmp_path)[0], tiny.load(FOLDER / "BertModel")[0])
 
 
 def test_a_torch_file_that_would_run_code_is_refused_and_runs_none(tmp_path):
@@ -364,6 +235,5 @@ def test_a_torch_file_that_would_run_code_is_refused_and_runs_none(tmp_path):
     shutil.copy(FOLDER / "BertModel" / "config.json", tmp_path)
     torch.save({"weight": Hostile()}, tmp_path / "pytorch_model.bin")
 
-    with pytest.raises(UserError, match="not a file that contains only torch weights"):
-        reading.find(tmp_path)
+    tiny.refused("not a file that contains only torch weights", reading.find, tmp_path)
     assert not ran.exists()

@@ -2,10 +2,9 @@
 
 import pytest
 
-from bert_tf import UserError
 from bert_tf.checkpoints import native, of_run, reading
 from bert_tf.checkpoints.description import describe
-from bert_tf.checkpoints.state import KEPT, damage, write_state
+from bert_tf.checkpoints.of_run import KEPT, damage, write_state
 from tests.checkpoints import tiny_models as tiny
 
 
@@ -69,8 +68,7 @@ def test_a_damaged_best_one_has_no_other_in_its_place(make_run):
     flip(run, 1, "model.safetensors")
 
     told = "best checkpoint, .*1, is damaged .model.safetensors has changed.; start a new run, or"
-    with pytest.raises(UserError, match=told):
-        reading.find(run)
+    tiny.refused(told, reading.find, run)
     assert reading.find(of_run.newest(run)).folder.name == "step-00000002"
 
 
@@ -79,10 +77,7 @@ def test_a_run_in_which_all_are_damaged_is_told(make_run, capsys):
     for step in (1, 2):
         flip(run, step, "model.safetensors")
 
-    with pytest.raises(
-        UserError, match="all checkpoints in .*checkpoints are damaged; start a new"
-    ):
-        reading.find(run)
+    tiny.refused("all checkpoints in .*checkpoints are damaged; start a new", reading.find, run)
     assert capsys.readouterr().err.count("using the previous one") == 2
 
 
@@ -90,10 +85,8 @@ def test_a_damaged_one_that_is_named_itself_is_refused(make_run):
     run = make_run({1: 1, 2: 2})
     flip(run, 1, "model.safetensors")
 
-    with pytest.raises(
-        UserError, match="damaged: .*step-00000001 .model.safetensors has changed.;"
-    ):
-        reading.find(of_run.step_folder(run / native.CHECKPOINTS, 1))
+    told = "damaged: .*step-00000001 .model.safetensors has changed.;"
+    tiny.refused(told, reading.find, of_run.step_folder(run / native.CHECKPOINTS, 1))
 
 
 def test_without_a_state_there_is_nothing_to_compare_with(make_run, capsys):

@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints import tensors
 from tests.checkpoints.tiny_models import FIXTURES
+from tests.checkpoints.tiny_models import change as change
 
 GOLDEN = dict(np.load(FIXTURES / "sentence_transformers.npz"))
 FILES = json.loads(str(GOLDEN["files"]))
@@ -40,9 +41,3 @@ def write(folder: Path, name: str, transformer: str = "") -> Path:
         own = {n.split("/")[1]: a for n, a in dense.items() if n.startswith(f"{layer}/")}
         tensors.save(folder / layer / "model.safetensors", own)
     return folder
-
-
-def change(path: Path, **fields: object) -> None:
-    """Sets keys of a JSON file; None removes one."""
-    changed = json.loads(path.read_text()) | fields
-    path.write_text(json.dumps({n: value for n, value in changed.items() if value is not None}))

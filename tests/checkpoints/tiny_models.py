@@ -1,9 +1,14 @@
-"""One tiny model of every class, and comparisons of what models hold and compute."""
+"""One tiny model of every class, comparisons of models, and changes of files."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from bert_tf import (
@@ -16,6 +21,7 @@ from bert_tf import (
     TextEmbedder,
     TextRegressor,
     TokenClassifier,
+    UserError,
 )
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import LoadReport
@@ -57,6 +63,15 @@ _HEADS = {
     ),
 }
 KINDS = tuple(_HEADS)
+# The names of outputs in transformers -> ours.
+_NAMES = {
+    "last_hidden_state": "sequence_output",
+    "pooler_output": "pooled_output",
+    "prediction_logits": "masked_lm",
+    "seq_relationship_logits": "next_sentence",
+    "start_logits": "start",
+    "end_logits": "end",
+}
 
 
 def make(kind: str, **sizes) -> keras.Model:
@@ -76,10 +91,6 @@ def make(kind: str, **sizes) -> keras.Model:
     return model
 
 
-def labels_of(model: keras.Model) -> tuple[str, ...]:
-    return getattr(model, "labels", ())
-
-
 def load(path) -> tuple[keras.Model, LoadReport]:
     """The model of a checkpoint, with its weights."""
     checkpoint = reading.find(path)
@@ -95,13 +106,43 @@ def inputs_of(expected) -> dict[str, tf.Tensor]:
     return {name: tf.constant(expected[name], tf.int32) for name in INPUTS}
 
 
-def encoder_differences(model: keras.Model, expected) -> dict[str, float]:
-    """Largest differences of the encoder's outputs where the mask is 1."""
-    found = getattr(model, "encoder", model)(inputs_of(expected))
-    mask = expected["input_mask"][..., None]
-    names = [name for name in ("sequence_output", "pooled_output") if name in expected]
-    masks = {"sequence_output": mask, "pooled_output": 1}
-    return {n: np.abs((found[n] - expected[n]) * masks[n]).max() for n in names}
+def assert_equal(found: keras.Model, expected: keras.Model) -> None:
+    """Two models have the same weights under the same names."""
+    ours, theirs = weights(found), weights(expected)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+def difference(model: keras.Model, expected: dict[str, np.ndarray]) -> float:
+    """The largest difference of the outputs of a model and its encoder, where the mask is 1.
+
+    Args:
+        model: the model.
+        expected: inputs, and outputs by our names or those of transformers.
+    """
+    inputs, mask = inputs_of(expected), expected["input_mask"]
+    found = dict(getattr(model, "encoder", model)(inputs))
+    named = {_NAMES.get(name, name): value for name, value in expected.items()}
+    if hasattr(model, "encoder"):
+        if isinstance(model, PreTrainer):
+            positions = np.tile(np.arange(mask.shape[1], dtype=np.int32), (len(mask), 1))
+            inputs["masked_lm_positions"] = tf.constant(positions)
+            if "logits" in named:
+                named["masked_lm"] = named.pop("logits")
+        if isinstance(model, MultipleChoice):
+            inputs = {name: value[tf.newaxis] for name, value in inputs.items()}
+        computed = model(inputs)
+        computed = computed if isinstance(computed, dict) else {"logits": computed}
+        assert computed.keys() <= named.keys()
+        found |= computed
+    differences = {}
+    for name in found.keys() & named.keys():
+        value = named[name]
+        per_token = mask if value.shape[:2] == mask.shape else np.ones(1)
+        per_token = per_token.reshape(per_token.shape + (1,) * (value.ndim - per_token.ndim))
+        differences[name] = np.abs((np.reshape(found[name], value.shape) - value) * per_token).max()
+    return max(differences.values())
 
 
 def outputs(model: keras.Model) -> list[np.ndarray]:
@@ -118,3 +159,23 @@ def outputs(model: keras.Model) -> list[np.ndarray]:
         inputs["masked_lm_positions"] = np.array([[1, 2], [3, 0]])
     given = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
     return [np.asarray(value) for value in tf.nest.flatten(model(given))]
+
+
+def copied(fixture: str, folder: Path) -> Path:
+    """Copies a fixture's files into `folder`, where they may be changed; returns the folder."""
+    ignored = shutil.ignore_patterns("expected.npz")
+    return Path(shutil.copytree(FIXTURES / fixture, folder, ignore=ignored, dirs_exist_ok=True))
+
+
+def change(path: Path, *removed: str, **fields: Any) -> None:
+    """Removes and sets keys of a JSON file."""
+    changed = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({n: value for n, value in changed.items() if n not in removed}))
+
+
+def refused(told: str, read: Callable, *arguments: Any) -> str:
+    """A call raises a UserError of one line that matches `told`; returns the line."""
+    with pytest.raises(UserError, match=told) as error:
+        read(*arguments)
+    (line,) = str(error.value).splitlines()
+    return line

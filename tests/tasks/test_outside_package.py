@@ -32,7 +32,9 @@ train: {epochs: 80, batch_size: 10, max_length: 16, learning_rate: 5.0e-3, seed:
 ASK = """
 import json, sys
 import bert_tf
-for path in sys.argv[1:]:
+keras_file, *paths = sys.argv[1:]
+bert_tf.load(paths[0]).save(keras_file)
+for path in (*paths, keras_file):
     model = bert_tf.load(path)
     print(json.dumps(model.predict(["the soup was very bad .", "the tea was very good ."])))
 """
@@ -116,23 +118,28 @@ def test_it_is_fine_tuned_from_yaml_and_evaluated(finished):
 
 
 @pytest.mark.slow
-def test_it_is_exported_and_asked(run, environment, tmp_path):
-    _, printed = commands(
+def test_it_is_exported_converted_and_asked(run, environment, tmp_path):
+    saved, converted = tmp_path / "saved", tmp_path / "converted"
+    *_, printed = commands(
         environment,
-        ("export", run, "--out", tmp_path / "saved"),
-        ("predict", tmp_path / "saved", "the soup was very bad ."),
+        ("export", run, "--out", saved),
+        ("convert", run, converted, "--to", "huggingface"),
+        ("predict", saved, "the soup was very bad ."),
     )
+    config = json.loads((converted / "config.json").read_text())
+    assert config["architectures"] == ["BertForStarRating"]
+    assert "model" not in config["bert_tf"]
     card = json.loads((tmp_path / "saved/assets.extra/model_card.json").read_text())
     assert (card["task"], card["model"]["class"]) == ("star_rating", "StarRater")
     assert json.loads(printed)["stars"] == 1
 
     asked = subprocess.run(
-        [sys.executable, "-c", ASK, run, tmp_path / "saved"],
+        [sys.executable, "-c", ASK, tmp_path / "stars.keras", run, saved, converted],
         env=environment,
         capture_output=True,
         text=True,
     )
-    assert asked.stdout == "[1, 5]\n[1, 5]\n", asked.stderr
+    assert asked.stdout == "[1, 5]\n" * 4, asked.stderr
 
 
 @pytest.mark.slow

@@ -1,16 +1,23 @@
 """A family is whole and the only one of its name, or it is refused in one sentence."""
 
+import dataclasses
 import importlib.metadata
+import json
 from typing import Literal
 
+import keras
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints import conversion, tensors
+from bert_tf.checkpoints.heads import Place
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
-from bert_tf.tasks import registry
+from bert_tf.tasks import classification, from_checkpoint, keras_files, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.regression.model import TextRegressor
+from bert_tf.text import Tokenizer
+from tests.checkpoints import tiny_models
 from tests.tasks.refusals import refusal
 
 
@@ -19,6 +26,7 @@ class TinyRun(FinetuningRun):
     data: FinetuningData
 
 
+@keras.saving.register_keras_serializable("tests")
 class TinyModel(TextRegressor):
     """Has all that a family's model needs."""
 
@@ -61,6 +69,25 @@ def test_a_family_is_found_by_name_and_by_the_class_of_its_model():
     assert registry.family_of("NoModel") is None
 
 
+def test_a_family_states_its_head_and_its_files_are_opened(tmp_path):
+    place = Place("tiny.", "BertForTiny")
+    head = dataclasses.replace(classification.HEAD, places={"huggingface": place})
+    bert_tf.register(TaskFamily(**PARTS, head=head))
+    model = TinyModel(tiny_models.make("encoder"), Tokenizer(tiny_models.PIECES))
+    model.save(tmp_path / "model.keras")
+    conversion.save(model, tmp_path / "theirs", "huggingface")
+
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert config["architectures"] == ["BertForTiny"]
+    theirs = tensors.open_file(tmp_path / "theirs" / "model.safetensors").shapes
+    assert {"tiny.weight", "tiny.bias"} <= theirs.keys()
+    read = from_checkpoint.build(from_checkpoint.find(tmp_path / "theirs"), "theirs")
+    from_checkpoint.find(tmp_path / "theirs").fill(read)
+    for again in (read, keras_files.read(tmp_path / "model.keras")):
+        assert type(again) is TinyModel
+        tiny_models.assert_equal(again, model)
+
+
 def test_a_family_is_registered_once():
     bert_tf.register(TaskFamily(**PARTS))
     said = "the task 'tiny' is registered already; choose another name"
@@ -98,6 +125,7 @@ def test_a_part_that_is_missing_is_named(part):
         ("task", dict, "the task of the task family 'tiny' does not extend Task"),
         ("config", dict, "the config of the task family 'tiny' does not extend FinetuningRun"),
         ("name", "other", "must have the field task: Literal['other']"),
+        ("head", dict, "the head of the task family 'tiny' is <class 'dict'>; give a Head"),
     ],
 )
 def test_a_part_of_another_kind_is_named(part, value, said):

@@ -1,5 +1,6 @@
 """A vector for a text."""
 
+from bert_tf.checkpoints.heads import EMBEDDER, Head
 from bert_tf.tasks.embedding.config import EmbeddingRun
 from bert_tf.tasks.family import TaskFamily
 
@@ -11,4 +12,5 @@ FAMILY = TaskFamily(
     config=EmbeddingRun,
     task="bert_tf.tasks.embedding.run:EmbeddingTask",
     metrics=("spearman", "ndcg@10"),
+    head=Head(sentence_transformers=EMBEDDER),
 )

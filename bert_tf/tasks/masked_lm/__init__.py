@@ -1,5 +1,6 @@
 """The pieces that fill the gaps of a text."""
 
+from bert_tf.checkpoints.heads import MASKED_LM, Head
 from bert_tf.tasks.family import TaskFamily
 
 FAMILY = TaskFamily(
@@ -7,4 +8,5 @@ FAMILY = TaskFamily(
     title="Masked language model",
     model="bert_tf.tasks.masked_lm.model:MaskedLM",
     pictures="bert_tf.tasks.masked_lm.pictures:GapPictures",
+    head=Head(pretraining=(MASKED_LM,)),
 )

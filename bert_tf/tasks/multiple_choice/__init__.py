@@ -1,5 +1,6 @@
 """Which of several continuations fits."""
 
+from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.multiple_choice.config import MultipleChoiceRun
 
@@ -11,4 +12,14 @@ FAMILY = TaskFamily(
     config=MultipleChoiceRun,
     task="bert_tf.tasks.multiple_choice.run:MultipleChoiceTask",
     metrics=("accuracy",),
+    head=Head(
+        layer="choice",
+        places={
+            "huggingface": Place("classifier.", "BertForMultipleChoice"),
+            # google-research has no such task; repositories built on it use this name.
+            "tf1": Place(""),
+        },
+        arguments=("dropout",),
+        pools=True,
+    ),
 )

@@ -1,5 +1,6 @@
 """The part of a context that answers a question."""
 
+from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.question_answering.config import QuestionAnsweringRun
 
@@ -12,4 +13,14 @@ FAMILY = TaskFamily(
     task="bert_tf.tasks.question_answering.run:QuestionAnswering",
     metrics=("f1", "exact_match"),
     in_percent=True,
+    head=Head(
+        layer="span",
+        places={
+            "huggingface": Place("qa_outputs.", "BertForQuestionAnswering"),
+            "tf1": Place("cls/squad/", "run_squad.py"),
+            "model_garden": Place(
+                "span_labeling/logits/", "BertSpanLabeler", "span_labeling/layer_with_weights-0"
+            ),
+        },
+    ),
 )

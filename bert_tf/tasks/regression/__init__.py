@@ -1,5 +1,8 @@
 """A number for a text, or for a pair of texts."""
 
+import dataclasses
+
+from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.regression.config import RegressionRun
 
@@ -11,4 +14,11 @@ FAMILY = TaskFamily(
     config=RegressionRun,
     task="bert_tf.tasks.regression.run:Regression",
     metrics=("spearman", "pearson"),
+    head=dataclasses.replace(
+        classification.HEAD,
+        arguments=("dropout",),
+        outputs=1,
+        problem="regression",
+        takes=("Reranker",),
+    ),
 )

@@ -1,5 +1,6 @@
 """A tag for each word of a text."""
 
+from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.token_classification.config import TokenClassificationRun
 
@@ -11,4 +12,15 @@ FAMILY = TaskFamily(
     config=TokenClassificationRun,
     task="bert_tf.tasks.token_classification.run:TokenClassification",
     metrics=("f1", "precision", "recall"),
+    head=Head(
+        layer="classifier",
+        places={
+            "huggingface": Place("classifier.", "BertForTokenClassification"),
+            # google-research has no such task; repositories built on it use this name.
+            "tf1": Place(""),
+            "model_garden": Place("token_classifier/logits/", "BertTokenClassifier", "classifier"),
+        },
+        arguments=("num_classes", "dropout"),
+        label_layers=("classifier", "feature_classifier"),
+    ),
 )

@@ -5,6 +5,7 @@ model learns for each number whether a review has at least so many (Cao et al. 2
 """
 
 import bert_tf
+from bert_tf.checkpoints.heads import Head, Place
 from star_ratings.config import StarRatingRun
 
 FAMILY = bert_tf.TaskFamily(
@@ -15,4 +16,9 @@ FAMILY = bert_tf.TaskFamily(
     config=StarRatingRun,
     task="star_ratings.run:StarRating",
     metrics=("mean_absolute_error", "accuracy"),
+    head=Head(
+        layer="ordinal",
+        places={"huggingface": Place("ordinal.", "BertForStarRating")},
+        pools=True,
+    ),
 )

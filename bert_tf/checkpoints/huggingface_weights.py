@@ -1,20 +1,29 @@
 """The weights of a Hugging Face folder: one file, or several with an index.
 
-They are in safetensors files, in the HDF5 files of transformers' TensorFlow classes, or in torch's.
-A torch file is a pickle. It is opened only by torch's own reader of nothing but tensors.
+They are in safetensors files, in HDF5 files of transformers 4's TensorFlow classes, or in torch
+files. A torch file is a pickle. It is opened only by torch's own reader of tensors, which runs no
+code. TensorFlow classes have their own names and layout of weights (`modeling_tf_bert.py` of
+transformers 4), in `tf_model.h5` and in the `model.safetensors` that they write.
 """
 
 import os
+import re
 from pathlib import Path
 
-from bert_tf.checkpoints import hdf5, plain_json, tensors
-from bert_tf.checkpoints.tensorflow_names import in_torch_layout
+from bert_tf.checkpoints import plain_json, tensors
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 
 SAFETENSORS = "model.safetensors"
 TENSORFLOW = "tf_model.h5"
 TORCH = "pytorch_model.bin"
+
+# A name of a TensorFlow class. The names of the model and of its layers come first.
+_NAME = re.compile(
+    r"(?:.*/)?((?:bert/(?:embeddings|encoder|pooler)|mlm___cls|nsp___cls|classifier|qa_outputs)/.+)"
+    r":0"
+)
+_PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "weight"}
 
 
 def open_folder(folder: Path) -> Tensors:
@@ -23,7 +32,7 @@ def open_folder(folder: Path) -> Tensors:
     Raises:
         UserError: there are no weights, or a file is missing or damaged.
     """
-    formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: hdf5.open_file, TORCH: _open_torch}
+    formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: tensors.open_hdf5, TORCH: _open_torch}
     for name, open_file in formats.items():
         index = folder / f"{name}.index.json"
         if (folder / name).is_file():
@@ -38,6 +47,42 @@ def open_folder(folder: Path) -> Tensors:
     )
 
 
+def in_torch_layout(found: Tensors) -> Tensors:
+    """Tensors with torch's names, and with kernels as [output, input]; others are unchanged.
+
+    A weight that two layers share is twice in a file. The first one counts.
+    """
+    names: dict[str, str] = {}
+    for name in found.shapes:
+        names.setdefault(torch_name(name) or name, name)
+    kernels = {new for new, old in names.items() if new != old and old.endswith("/kernel:0")}
+    renamed = found.renamed(names)
+    shapes = {
+        name: shape[::-1] if name in kernels else shape for name, shape in renamed.shapes.items()
+    }
+    return Tensors(
+        shapes,
+        lambda name: renamed.read(name).T if name in kernels else renamed.read(name),
+    )
+
+
+def torch_name(name: str) -> str | None:
+    """Torch's name of a TensorFlow class's weight; None if no such class has the weight.
+
+    >>> torch_name("bert/tf_bert_model/bert/encoder/layer_._0/attention/self/key/kernel:0")
+    'bert.encoder.layer.0.attention.self.key.weight'
+    >>> torch_name("mlm___cls/tf_bert_for_masked_lm/mlm___cls/predictions/bias:0")
+    'cls.predictions.bias'
+    """
+    match = _NAME.fullmatch(name)
+    if not match:
+        return None
+    *owners, part = match[1].split("/")
+    # "___" stands between the parts of one name, "_._" between a list and a number.
+    owners = [re.sub(r"^.*___", "", owner).replace("_._", ".") for owner in owners]
+    return ".".join([*owners, _PARTS.get(part, part)])
+
+
 def _shards(index: Path) -> list[str]:
     """The names of the files that an index lists, all in its own folder."""
     weight_map = plain_json.read_object(index, "index of the weights").get("weight_map")
@@ -45,7 +90,7 @@ def _shards(index: Path) -> list[str]:
         raise UserError(f"index of the weights has no weight_map: {index}; copy it again")
     shards = sorted({str(name) for name in weight_map.values()})
     for shard in shards:
-        if shard in (".", "..") or "/" in shard or "\\" in shard or "\0" in shard:
+        if plain_json.is_outside(shard):
             raise UserError(f"{index} names a file outside its folder: {shard!r}")
         # Path.is_file raises an error for a name that is too long.
         if not os.path.isfile(index.parent / shard):
@@ -64,7 +109,7 @@ def _open_torch(path: Path) -> Tensors:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
         arrays = {str(name): value.float().numpy() for name, value in found.items()}
-    except Exception as error:  # whatever its reader of pickles meets in a damaged or hostile file
+    except Exception as error:  # the errors of a damaged or hostile pickle have no common class
         first = " ".join(str(error).split())[:200]
         raise UserError(
             f"{path} is not a file that contains only torch weights ({first}); give the weights "

@@ -1,0 +1,117 @@
+"""The heads of task models, as the formats of other programs have them.
+
+Each task family states its head. Families lie above checkpoints, so their registry makes itself
+known here (`SOURCES`), and the formats ask for all heads. That a caller passes the heads instead
+would not do: encoders, tokenizers and runs open checkpoints without knowing any family, and a
+checkpoint must open as the same model whoever opens it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+ENCODER, PRETRAINER = "Encoder", "PreTrainer"
+EMBEDDER, CROSS_ENCODER = "SentenceTransformer", "CrossEncoder"
+"""The kinds of models in sentence-transformers."""
+MASKED_LM, NEXT_SENTENCE = "masked_lm", "next_sentence"
+"""The heads of pre-training, by our names of their layers."""
+
+
+class Place(NamedTuple):
+    """Where another program has the dense layer of a head.
+
+    Attributes:
+        prefix: what its names of the layer's weights begin with.
+        reader: the program's class or script with such a head. "" if it has none: then weights
+            alone do not show that a checkpoint has this head.
+        attributes: for Model Garden, the attributes that lead from a model to the layer, with "/"
+            between them.
+    """
+
+    prefix: str
+    reader: str = ""
+    attributes: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Head:
+    """The head of a task's model. Without any arguments, it is one that only bert_tf reads.
+
+    Attributes:
+        layer: our name of the dense layer that other programs have too; "" if there is none.
+        places: format, as in `conversion.save` -> where that format has the layer.
+        arguments: the model's arguments that the other formats have, of "num_classes" and
+            "dropout".
+        outputs: 1 if the model gives a number, for which transformers writes one label. 0
+            otherwise.
+        problem: the `problem_type` of transformers; "" if it is not written.
+        pools: whether the head reads the pooled output.
+        label_layers: our names of those layers that have an output for each label.
+        pretraining: which of the heads of pre-training it is: `MASKED_LM`, `NEXT_SENTENCE`.
+        takes: other classes of models whose heads have the same weights with the same meaning, so
+            that training can start from them.
+        sentence_transformers: `EMBEDDER` or `CROSS_ENCODER` if that library has such models.
+    """
+
+    layer: str = ""
+    places: Mapping[str, Place] = dataclasses.field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    outputs: int = 0
+    problem: str = ""
+    pools: bool = False
+    label_layers: tuple[str, ...] = ("classifier",)
+    pretraining: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    sentence_transformers: str = ""
+
+    def takes_from(self, model: str) -> bool:
+        """Whether training can start from the head of another class of models."""
+        return model in self.takes or not {*self.pretraining}.isdisjoint(of(model).pretraining)
+
+
+SOURCES: list[Callable[[], Mapping[str, Head]]] = [
+    lambda: {PRETRAINER: Head(pretraining=(MASKED_LM, NEXT_SENTENCE))}
+]
+"""Each gives heads by the names of their models' classes."""
+
+
+def known() -> dict[str, Head]:
+    """All heads, by the names of their models' classes.
+
+    >>> import bert_tf.tasks.registry
+    >>> known()["QuestionAnswerer"].places["huggingface"]
+    Place(prefix='qa_outputs.', reader='BertForQuestionAnswering', attributes='')
+    """
+    return {model: head for source in SOURCES for model, head in source().items()}
+
+
+def of(model: str) -> Head:
+    """The head of a class of models."""
+    return known().get(model, Head())
+
+
+def chosen(
+    found: Mapping[str, int], problem: str = "", library: str = "", dropout: float | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The class of models that some weights are of, and the arguments of its head.
+
+    Several classes may share a layer, such as those that classify or rate texts. A class fits best
+    if the problem type is its own, then if it gives a number and the layer has one output.
+
+    Args:
+        found: the classes with such a layer, and its number of outputs.
+        problem: the `problem_type` in transformers' configuration.
+        library: the kind of model in sentence-transformers.
+        dropout: of the head.
+    """
+    if not found:
+        return ENCODER, {}
+    best = [m for m in found if not of(m).outputs and problem and of(m).problem == problem]
+    best += [
+        model
+        for model, outputs in found.items()
+        if (of(model).outputs, of(model).sentence_transformers) == (outputs, library)
+    ]
+    model = (best or [*found])[0]
+    values = {"num_classes": found[model], "dropout": dropout}
+    return model, {name: values[name] for name in of(model).arguments}
