@@ -13,6 +13,10 @@ from bert_tf.errors import UserError as UserError
 from bert_tf.starting import not_collecting, start_faster
 
 if TYPE_CHECKING:
+    from bert_tf.checkpoints.heads import Head as Head
+    from bert_tf.checkpoints.heads import Place as Place
+    from bert_tf.config.data import FinetuningData as FinetuningData
+    from bert_tf.config.run import FinetuningRun as FinetuningRun
     from bert_tf.data.columns import Columns as Columns
     from bert_tf.data.columns import GroupColumn as GroupColumn
     from bert_tf.data.columns import Target as Target
@@ -54,6 +58,10 @@ start_faster()
 # The modules of the public names: of those that need no TensorFlow, and of the others.
 _LIGHT = {
     "EncoderConfig": "bert_tf.encoder.config",
+    "FinetuningData": "bert_tf.config.data",
+    "FinetuningRun": "bert_tf.config.run",
+    "Head": "bert_tf.checkpoints.heads",
+    "Place": "bert_tf.checkpoints.heads",
     "TaskFamily": "bert_tf.tasks.family",
     "register": "bert_tf.tasks.registry",
 }

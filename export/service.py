@@ -82,7 +82,8 @@ class Service(abc.ABC):
 def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -> Record:
     """What the export of a task model says about it; see `Record`."""
     description = describe(model, model.tokenizer)
-    return Record(description.to_dict(), tuple(lengths), inputs, precision)
+    lists = type(model).padded_lists
+    return Record(description.to_dict(), tuple(lengths), inputs, precision, lists)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

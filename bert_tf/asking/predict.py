@@ -31,24 +31,8 @@ from bert_tf.io.atomic import atomic_path, is_stream
 from bert_tf.io.json_files import as_json
 from bert_tf.io.refusals import explained
 
-# The outputs that are lists of another length in each row, by the class of the model. Those in a
-# tuple belong together, and end at the same place. The other outputs of these classes have no
-# padding.
-_LISTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "TextClassifier": (),
-    "MultiLabelClassifier": (("labels",),),
-    "TextRegressor": (),
-    "QuestionAnswerer": (("nbest_answers", "nbest_scores"),),
-    "TokenClassifier": (
-        ("words", "labels", "starts", "ends", "scores"),
-        ("entities", "types", "starts", "ends", "scores"),
-    ),
-    "MultipleChoice": (("probabilities",),),
-    "Reranker": (("order", "scores"),),
-    "MaskedLM": (("tokens", "probabilities"),),
-    "NextSentence": (),
-    "TextEmbedder": (),
-}
+# See `Record.lists`.
+Lists = Sequence[Sequence[str]]
 # Outputs that are offsets into a text.
 _OFFSETS = ("start", "end", "starts", "ends")
 
@@ -73,7 +57,7 @@ def run(
     Raises:
         UserError: no model or signature there, or a line that does not fit its inputs.
     """
-    model, class_name = _load(path)
+    model, padded = _load(path)
     ranks = model.ranks(signature)
     if input_file:
         lines = checked_lines(input_file, ranks)
@@ -87,7 +71,7 @@ def run(
         lines = len(texts)
         (name,) = ranks
         blocks = iter([Block([{name: text} for text in texts], lines)])
-    answered = _answer(model, class_name, signature, blocks, lines)
+    answered = _answer(model, padded, signature, blocks, lines)
     with _output(output_file) as handle:
         for written in answered:
             handle.writelines(written)
@@ -95,23 +79,23 @@ def run(
             handle.flush()
 
 
-def _load(path: str) -> tuple[Answers, str | None]:
-    """The model, and the name of its class where that is known."""
+def _load(path: str) -> tuple[Answers, Lists | None]:
+    """The model, and its outputs that have padding, where they are known."""
     if is_saved_model(path):
         saved = SavedModel.load(path)
-        return saved, saved.record.class_name if saved.record else None
+        return saved, saved.record.lists if saved.record else None
     # This imports Keras.
     from bert_tf.asking.frozen import FrozenTask
     from bert_tf.tasks.loading import load
 
     model = load(path)
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
-    return model, cls.__name__
+    return model, cls.padded_lists
 
 
 def _answer(
     model: Answers,
-    class_name: str | None,
+    padded: Lists | None,
     signature: str,
     blocks: Iterator[Block],
     lines: int | None,
@@ -123,7 +107,7 @@ def _answer(
     done = 0
 
     def answered(block: Block, progress: Progress) -> list[str]:
-        return _answer_block(model, class_name, signature, block, done, progress)
+        return _answer_block(model, padded, signature, block, done, progress)
 
     if lines is not None:
         with Progress("answering", lines, unit="rows") as progress:
@@ -140,7 +124,7 @@ def _answer(
 
 def _answer_block(
     model: Answers,
-    class_name: str | None,
+    padded: Lists | None,
     signature: str,
     block: Block,
     done: int,
@@ -150,7 +134,7 @@ def _answer_block(
     rows, ranks = block.rows, model.ranks(signature)
     written = [""] * len(rows)
     for chosen, outputs in batches(model, signature, rows, verbose=0):
-        answered = answers(outputs, [rows[i] for i in chosen], ranks, class_name)
+        answered = answers(outputs, [rows[i] for i in chosen], ranks, padded)
         for i, answer in zip(chosen, answered, strict=True):
             written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
         done += len(chosen)
@@ -161,7 +145,7 @@ def _answer_block(
 
 
 def answers(
-    outputs: Outputs, rows: Sequence[Row], ranks: Mapping[str, int], class_name: str | None = None
+    outputs: Outputs, rows: Sequence[Row], ranks: Mapping[str, int], padded: Lists | None = None
 ) -> Iterator[dict[str, Any]]:
     """The answer to each row of a batch as JSON data, its outputs sorted by name.
 
@@ -173,15 +157,15 @@ def answers(
         outputs: what the model answers, each [batch, ...].
         rows: what was asked.
         ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
-        class_name: the class of the model; None where it is not known.
+        padded: `Record.lists` of the model; None where they are not known.
     """
     lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}
     for i, row in enumerate(rows):
         answer = {name: outputs[name][i] for name in sorted(outputs)}
         least = max((len(row[name]) for name in lists), default=0)
-        if class_name in _LISTS:
-            groups = [group for group in _LISTS[class_name] if answer.keys() >= {*group}]
+        if padded is not None:
+            groups = [group for group in padded if answer.keys() >= {*group}]
             found = _cut(answer, groups, least)
         else:
             # Outputs as wide as an input have an entry for each of its entries.

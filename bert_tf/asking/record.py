@@ -31,12 +31,15 @@ class Record:
         lengths: tokens of a row, of each signature of a LiteRT file; of a SavedModel the most.
         inputs: "ids" or "strings".
         precision: the precision in which it computes, or in which a LiteRT file stores weights.
+        lists: the outputs that are lists of another length in each row. Those in a tuple belong
+            together, and end at the same place. The other outputs have no padding.
     """
 
     model: Mapping[str, Any]
     lengths: tuple[int, ...]
     inputs: str
     precision: str
+    lists: tuple[tuple[str, ...], ...] = ()
 
     @property
     def class_name(self) -> str:
@@ -45,7 +48,8 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
-        return dataclasses.asdict(self) | {"lengths": [*self.lengths]}
+        lists = {"lengths": [*self.lengths], "lists": [[*each] for each in self.lists]}
+        return dataclasses.asdict(self) | lists
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: str | os.PathLike) -> Self:
@@ -56,7 +60,10 @@ class Record:
         """
         kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
         wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
-        wrong += fields.keys() - kinds.keys()
+        wrong += fields.keys() - {*kinds, "lists"}
+        lists = fields.get("lists", [])  # files of 0.2.0 do not say
+        if not isinstance(lists, list) or not all(map(_are_names, lists)):
+            wrong.append("lists")
         if not wrong and not isinstance(fields["model"].get("model"), str):
             wrong = ["model"]
         lengths = fields.get("lengths")
@@ -64,7 +71,8 @@ class Record:
             wrong = ["lengths"]
         if wrong:
             raise UserError(f"{path} is damaged ({wrong[0]} is not as expected); export it again")
-        return cls(**{**fields, "lengths": tuple(fields["lengths"])})
+        own = {"lengths": tuple(fields["lengths"]), "lists": tuple(map(tuple, lists))}
+        return cls(**{**fields, **own})
 
     @classmethod
     def of_saved_model(cls, folder: str | os.PathLike) -> Self | None:
@@ -84,6 +92,10 @@ class Record:
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{path} is damaged ({error}); export it again") from None
         return cls.from_dict(fields, path)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def to_json(fields: Mapping[str, Any]) -> str:

@@ -106,7 +106,12 @@ def chosen(
     """
     if not found:
         return ENCODER, {}
-    best = [m for m in found if not of(m).outputs and problem and of(m).problem == problem]
+    # A class of exactly so many outputs, such as one, comes before a class of any number.
+    exact = {of(model).problem for model, outputs in found.items() if of(model).outputs == outputs}
+    fits = problem and problem not in exact
+    best = [
+        model for model in found if fits and (of(model).outputs, of(model).problem) == (0, problem)
+    ]
     best += [
         model
         for model, outputs in found.items()

@@ -190,9 +190,9 @@ def built(
     if family is not None and issubclass(cls, family.model_class()):
         known = _known(cls, description.head | description.settings, path)
         classes = known.pop("num_classes", None)
-        if labels is None and cls.has_labels and classes:
-            labels = description.labels or range(classes)
-    named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
+        if labels is None and classes:
+            known = cls.named_outputs(description.labels, classes) | known
+    named: dict[str, Any] = {} if labels is None else {"labels": labels}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")
     encoder = encoder_for(description.encoder, **encoder_options)

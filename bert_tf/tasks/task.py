@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.tasks.task_model import TaskModel
@@ -53,7 +54,7 @@ class Task(ABC):
 
     def check_format(self) -> None:
         """Raises UserError if `data.format` is none of `formats`."""
-        if self.data.format not in self.formats:
+        if self.formats and self.data.format not in self.formats:
             raise UserError(
                 f"unknown data.format {self.data.format!r}; choose one of {', '.join(self.formats)}"
             )
@@ -68,6 +69,7 @@ class Task(ABC):
 
         Usually this is one file with the suffix ""; MNLI has several dev and test files.
         """
+        self.check_format()
         name = getattr(self.data, split) or f"{split}.{self.data.format}"
         return {"": Path(self.data.path) / name}
 
@@ -94,13 +96,14 @@ class Task(ABC):
         """Whether predictions of that name are, or may be, those for the run's own data."""
         return name.startswith(("dev", "test"))
 
-    @abstractmethod
-    def training_rows(self) -> Any:
-        """The rows to train on; finds `labels` if they are not given.
+    def training_rows(self) -> Columns:
+        """The rows to train on; a task with labels finds them if they are not given.
 
         Raises:
             UserError: a file or row that cannot be used, with its name and line.
         """
+        (path,) = self.files("train").values()
+        return self.read(path).first(self.data.train_rows)
 
     @abstractmethod
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TaskModel:

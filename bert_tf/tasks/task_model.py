@@ -100,6 +100,8 @@ class TaskModel(EncoderModel):
 
     # Names of what `serving_default` returns, by which a SavedModel of the family is known.
     answer_names: ClassVar[tuple[str, ...]]
+    # Those of them that are lists of another length in each row, see `Record.lists`.
+    padded_lists: ClassVar[tuple[tuple[str, ...], ...]] = ()
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
@@ -853,6 +855,16 @@ class TaskModel(EncoderModel):
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
         )
+
+    @classmethod
+    def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
+        """The arguments of the constructor that name the outputs of a checkpoint's head.
+
+        Args:
+            names: those that the checkpoint has; () if it has none.
+            count: how many outputs the head has.
+        """
+        return {"labels": names or range(count)} if cls.has_labels else {}
 
     @classmethod
     def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:

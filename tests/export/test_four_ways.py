@@ -163,6 +163,11 @@ def check_regression(row: Row, found: Row, answer: float, offsets: Offsets) -> N
     assert_alike(float(found["score"]), answer)
 
 
+def check_numbers(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
+    assert list(map(offsets.text, found["targets"])) == list(answer)
+    assert_alike([float(each) for each in found["scores"]], [*answer.values()])
+
+
 def check_choice(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
     assert int(found["choice"]) == answer["choice"]
     count = len(row["choices"])
@@ -244,6 +249,7 @@ CHECKS: dict[str, dict[str, Check]] = {
     "pair": {"serving_default": check_classification},
     "multi_label": {"serving_default": check_labels},
     "regression": {"serving_default": check_regression},
+    "multi_target_regression": {"serving_default": check_numbers},
     "multiple_choice": {"serving_default": check_choice},
     "reranking": {"serving_default": check_ranking},
     "question_answering": {"serving_default": check_question},

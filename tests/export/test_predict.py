@@ -18,6 +18,7 @@ from bert_tf.asking import predict
 from bert_tf.asking import row_files as reading
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
+from bert_tf.tasks import registry
 from tests import tiny
 
 
@@ -151,9 +152,10 @@ def test_lists_end_where_their_padding_begins(is_known, class_name, row, outputs
         name: np.array([value, value], dtypes[type(np.ravel(np.array(value, object))[0])])
         for name, value in outputs.items()
     }
+    lists = registry.family_of(class_name).model_class().padded_lists
     ranks = {name: 2 if isinstance(value, list) else 1 for name, value in row.items()}
     wider = {name: [*value, "x"] if ranks[name] == 2 else value for name, value in row.items()}
-    found, _ = predict.answers(batch, [row, wider], ranks, class_name if is_known else None)
+    found, _ = predict.answers(batch, [row, wider], ranks, lists if is_known else None)
     assert found == expected
 
 

@@ -112,6 +112,7 @@ class MaskedLM(TaskModel, WeightedModel):
     columns = (TextColumn("text", may_be_empty=False),)
     target = None
     answer_names = ("tokens", "probabilities")
+    padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
     default_max_length = None
 

@@ -78,6 +78,7 @@ class MultiLabelClassifier(TextClassifier):
     """
 
     answer_names = ("labels", "probabilities", "classes")
+    padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
 
     @checked

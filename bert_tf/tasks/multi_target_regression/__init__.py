@@ -1,5 +1,8 @@
 """Several numbers for a text, or for a pair of texts."""
 
+import dataclasses
+
+from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.multi_target_regression.config import MultiTargetRegressionRun
 
@@ -11,4 +14,5 @@ FAMILY = TaskFamily(
     config=MultiTargetRegressionRun,
     task="bert_tf.tasks.multi_target_regression.run:MultiTargetRegression",
     metrics=("spearman", "pearson"),
+    head=dataclasses.replace(classification.HEAD, problem="regression"),
 )

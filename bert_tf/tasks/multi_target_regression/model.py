@@ -116,6 +116,11 @@ class MultiTargetRegressor(TextRegressor):
         self.targets = tuple(names)
         kwargs.setdefault("name", "multi_target_regressor")
         super().__init__(encoder, tokenizer, None, pair, max_length, dropout, **kwargs)
+        self.head["num_classes"] = len(names)
+
+    @classmethod
+    def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
+        return {"targets": list(names) or [f"target_{number}" for number in range(count)]}
 
     @property
     def outputs_of_head(self) -> int:

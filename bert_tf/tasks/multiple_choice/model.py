@@ -50,6 +50,7 @@ class MultipleChoice(GroupModel):
 
     columns = COLUMNS
     answer_names = ("choice", "probabilities")
+    padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
     head_name = "choice"
     example = {

@@ -37,10 +37,6 @@ class MultipleChoiceTask(Task):
             name = _SWAG_DEV
         return {"": Path(self.data.path) / name}
 
-    def training_rows(self) -> Columns:
-        (path,) = self.files("train").values()
-        return self.read(path).first(self.data.train_rows)
-
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:
         return MultipleChoice(encoder, tokenizer, self.config.train.max_length)
 

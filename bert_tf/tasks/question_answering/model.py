@@ -117,6 +117,7 @@ class QuestionAnswerer(TaskModel):
         "nbest_answers",
         "nbest_scores",
     )
+    padded_lists = (("nbest_answers", "nbest_scores"),)
     setting_names = (
         "unanswerable",
         "max_length",

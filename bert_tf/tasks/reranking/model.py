@@ -95,6 +95,7 @@ class Reranker(GroupModel):
 
     columns = COLUMNS
     answer_names = ("order", "scores")
+    padded_lists = (("order", "scores"),)
     setting_names = ("activation", "max_length")
     default_max_length = None
     head_name = "classifier"

@@ -19,7 +19,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
@@ -100,6 +100,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     has_labels = True
     columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
+    padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
     setting_names = ("max_length", "stride")
 
     @checked
@@ -334,6 +335,12 @@ class TokenClassifier(TaskModel, WeightedModel):
             {"probabilities": output(None, len(self.labels))},
             lambda features: {"probabilities": tf.nn.softmax(self.network()(features))},
             lambda outputs, _: tf.math.log(outputs["probabilities"]),
+        )
+
+    def strings_form(self) -> StringsForm:
+        raise UserError(
+            f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
+            "export a file that takes ids"
         )
 
     def _tagger(self) -> WordTagger:

@@ -65,10 +65,10 @@ def test_json_values_become_texts_and_whole_numbers_one_text(tmp_path, values, l
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == labels
 
 
-def test_a_json_boolean_is_no_class(tmp_path):
-    text = '{"text": "a", "label": 1}\n{"label": true, "text": "b"}\n'
-    with pytest.raises(UserError, match="line 2: label is the boolean true; give a text or a num"):
-        list(rows(tmp_path / "a.jsonl", text, classes=["label"]))
+def test_targets_stay_what_they_are_in_json(tmp_path):
+    text = '{"text": "a", "label": 1.0}\n{"label": true, "text": "\\ud83d"}\n'
+    found = rows(tmp_path / "a.jsonl", text, targets=["label"])
+    assert [(row["text"], row["label"]) for _, row in found] == [("a", 1.0), ("\ufffd", True)]
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])

@@ -95,7 +95,7 @@ def test_a_default_prompt_cannot_be_put_before_texts(tmp_path):
 
 
 def test_a_file_of_strings_has_one_signature(loaded):
-    with pytest.raises(UserError, match="takes strings, and has no signature 'logits'"):
+    with pytest.raises(UserError, match="takes strings, and has no signature 'scores'"):
         loaded("classification").evaluate(["cat"], ["no"], verbose=0)
     with pytest.raises(UserError, match="has no signature 'similarity'"):
         loaded("embedding").ask("similarity", [{"text_a": "cat", "text_b": "dog"}])

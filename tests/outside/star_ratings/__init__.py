@@ -4,11 +4,28 @@ A review has from one to five stars. The stars have an order, which a classifier
 model learns for each number whether a review has at least so many (Cao et al. 2020, CORAL).
 """
 
-import bert_tf
-from bert_tf.checkpoints.heads import Head, Place
-from star_ratings.config import StarRatingRun
+from typing import Annotated, Literal
 
-FAMILY = bert_tf.TaskFamily(
+from pydantic import Field
+
+from bert_tf import FinetuningData, FinetuningRun, Head, Place, TaskFamily
+
+
+class StarRatingData(FinetuningData):
+    """Reviews with stars, one a line: `*** the soup was cold`."""
+
+    most_stars: Annotated[int, Field(ge=1)] = 5
+    """The most stars that a review can have."""
+
+
+class StarRatingRun(FinetuningRun):
+    """How many stars a review gives."""
+
+    task: Literal["star_rating"]
+    data: StarRatingData
+
+
+FAMILY = TaskFamily(
     name="star_rating",
     title="Star rating",
     model="star_ratings.model:StarRater",
@@ -17,8 +34,6 @@ FAMILY = bert_tf.TaskFamily(
     task="star_ratings.run:StarRating",
     metrics=("mean_absolute_error", "accuracy"),
     head=Head(
-        layer="ordinal",
-        places={"huggingface": Place("ordinal.", "BertForStarRating")},
-        pools=True,
+        layer="ordinal", places={"huggingface": Place("ordinal.", "BertForStarRating")}, pools=True
     ),
 )

@@ -7,8 +7,29 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import Columns, Encoder, TaskModel, TextColumn, Tokenizer
-from star_ratings.reviews import Stars
+from bert_tf import Columns, Encoder, Target, TaskModel, TextColumn, Tokenizer, UserError
+
+
+class Stars(Target):
+    """A number of stars, learned as a decision for each step: 1 where a review has more."""
+
+    what = plural = "stars"
+
+    def __init__(self, most_stars: int):
+        self.most_stars = most_stars
+
+    def checked(self, rows: Columns) -> list[int]:
+        for row, stars in enumerate(rows.known_targets()):
+            if stars not in range(1, self.most_stars + 1):
+                place = rows.at(row, self.what)
+                raise UserError(f"{place} is {stars!r}, not from 1 to {self.most_stars}")
+        return list(rows.known_targets())
+
+    def numbers(self, rows: Columns) -> np.ndarray:
+        return self.encoded(rows.known_targets()).numpy()
+
+    def encoded(self, y: Any) -> tf.Tensor:
+        return tf.cast(tf.range(1, self.most_stars) < tf.cast(y, tf.int32)[:, None], tf.float32)
 
 
 @keras.saving.register_keras_serializable("star_ratings")
@@ -20,7 +41,6 @@ class OrdinalHead(keras.layers.Layer):
         self.steps = steps
 
     def build(self, input_shape: tuple) -> None:
-        """Creates the weights."""
         self.kernel = self.add_weight(name="kernel", shape=(input_shape[-1], 1))
         self.bias = self.add_weight(name="bias", shape=(self.steps,), initializer="zeros")
 
@@ -53,21 +73,17 @@ class StarRater(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         self.ordinal.build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
         return self.ordinal(self.encoder.pooled(inputs, training=training))
 
     @property
     def target(self) -> Stars:
-        """The number of stars."""
         return Stars(self.most_stars)
 
     def own_losses(self) -> dict[str, Any]:
-        """Binary cross-entropy of each step."""
         return {"loss": keras.losses.BinaryCrossentropy(from_logits=True)}
 
     def decode(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -77,7 +93,6 @@ class StarRater(TaskModel):
 
     @staticmethod
     def answer(outputs: Mapping[str, np.ndarray], place: int, row: Any) -> int:
-        """The number of stars."""
         return int(outputs["stars"][place])
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:

@@ -1,46 +1,39 @@
-"""Runs of star ratings."""
+"""Runs of star ratings, and their files."""
 
 from pathlib import Path
 
 import numpy as np
 
-from bert_tf import Columns, Encoder, Tokenizer
+from bert_tf import Columns, Encoder, Task, Tokenizer, UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.task import Task
-from star_ratings.config import StarRatingData
-from star_ratings.model import StarRater
-from star_ratings.reviews import read_reviews
+from star_ratings import StarRatingData
+from star_ratings.model import StarRater, Stars
 
 
 class StarRating(Task):
-    """Reads reviews for a `StarRater`."""
+    """Reads reviews for a `StarRater`, one a line behind its stars; without stars none has any."""
 
     best_metric = "accuracy"
     formats = ("stars",)
     data: StarRatingData
 
-    def training_rows(self) -> Columns:
-        """See `Task`."""
-        self.check_format()
-        (path,) = self.files("train").values()
-        return self.read(path)
-
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> StarRater:
-        """See `Task`."""
-        return StarRater(
-            encoder, tokenizer, self.data.most_stars, max_length=self.config.train.max_length
-        )
+        return StarRater(encoder, tokenizer, self.data.most_stars, self.config.train.max_length)
 
     def read(self, path: Path) -> Columns:
-        """See `Task`."""
-        return read_reviews(path, self.data.most_stars)
+        texts, stars, most = [], [], self.data.most_stars
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            texts.append(line.lstrip("*").strip())
+            stars.append(len(line) - len(line.lstrip("*")))
+            if not texts[-1] or stars[-1] > most:
+                raise UserError(f"{path}, line {number}: write up to {most} stars and a review")
+        rows = Columns(("review",), (texts,), stars if all(stars) else None, str(path), path=path)
+        return rows.checked(StarRater.columns, Stars(most))
 
     def write_predictions(
         self, model: StarRater, predictions: np.ndarray, rows: Columns, folder: Path, name: str
     ) -> None:
         """Writes the reviews with the stars that are predicted."""
         stars = 1 + (predictions > 0).sum(axis=1)
-        lines = (
-            f"{'*' * n} {text}\n" for n, text in zip(stars, rows.column("review"), strict=True)
-        )
-        write_text(folder / f"{name}.stars", "".join(lines))
+        pairs = zip(stars, rows.column("review"), strict=True)
+        write_text(folder / f"{name}.stars", "".join(f"{'*' * n} {text}\n" for n, text in pairs))

@@ -118,3 +118,25 @@ def test_a_mistake_in_a_file_is_named_with_its_line(tmp_path, line, said):
         file.write(f"{line}\n")
     with pytest.raises(UserError, match=said):
         MultiTargetRegression(load_config(path)).training_rows()
+
+
+@pytest.mark.parametrize("form", ["bert_tf", "huggingface"])
+def test_a_checkpoint_holds_the_names(trained, tmp_path, form):
+    trained.save_checkpoint(tmp_path / "checkpoint", form)
+    again = bert_tf.load(tmp_path / "checkpoint")
+    assert again.predict("cat") == pytest.approx(trained.predict("cat"), abs=1e-6)
+
+
+def test_several_numbers_of_transformers_are_opened(trained, tmp_path):
+    """As transformers writes them, whose labels may name the numbers."""
+    trained.save_checkpoint(tmp_path / "theirs", "huggingface")
+    path = tmp_path / "theirs/config.json"
+    fields = json.loads(path.read_text())
+    assert fields["problem_type"] == "regression" and len(fields["id2label"]) == 2
+    for names, expected in (
+        ({"0": "LABEL_0", "1": "LABEL_1"}, ["target_0", "target_1"]),
+        ({"0": "a", "1": "b"}, ["a", "b"]),
+    ):
+        theirs = {name: value for name, value in fields.items() if name != "bert_tf"}
+        path.write_text(json.dumps(theirs | {"id2label": names}))
+        assert list(bert_tf.load(tmp_path / "theirs").predict("cat")) == expected
