@@ -226,7 +226,8 @@ class TextColumn(Column):
 
     def checked(self, values: Sequence[Any], rows: Columns) -> list:
         for row, value in enumerate(values):
-            _check_text(value, lambda row=row: rows.at(row, self.name))
+            if not isinstance(value, str | bytes):
+                raise _no_text(value, rows.at(row, self.name))
             if not self.may_be_empty and not value.strip():
                 raise UserError(f"{rows.at(row, self.name)} is empty; write one, or remove the row")
         return list(values)
@@ -258,7 +259,8 @@ class GroupColumn(Column):
                 raise UserError(f"{place} is {quoted(value)}, not a list of strings")
             texts = as_list(value, place)
             for number, text in enumerate(texts):
-                _check_text(text, lambda i=number, at=place: f"{at}, entry {i}")
+                if not isinstance(text, str | bytes):
+                    raise _no_text(text, f"{place}, entry {number}")
                 if not self.may_be_empty and not text.strip():
                     raise UserError(f"{place}: {self.name.removesuffix('s')} {number} is empty")
             if len(texts) < self.fewest:
@@ -373,15 +375,13 @@ def quoted(value: Any) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
-def _check_text(value: Any, place: Any) -> None:
-    """Raises UserError if a value is not a string; `place` gives its place."""
-    if isinstance(value, str | bytes):
-        return
+def _no_text(value: Any, place: str) -> UserError:
+    """The error message for a value that is not a string."""
     if _is_missing(value):
-        raise UserError(f"{place()} is missing ({value}); give a string")
-    said = f"{place()} is {quoted(value)}, not a string"
+        return UserError(f"{place} is missing ({value}); give a string")
+    said = f"{place} is {quoted(value)}, not a string"
     if isinstance(value, tuple | list) and all(isinstance(x, int) for x in value):
         said += "; give texts, or token ids as a dict of the encoder's inputs"
     elif isinstance(value, tuple | list):
         said += "; give pairs as two columns, (first_texts, second_texts), not as a list of pairs"
-    raise UserError(said)
+    return UserError(said)
