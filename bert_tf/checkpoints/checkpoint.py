@@ -209,6 +209,11 @@ class Checkpoint:
         if not any(name.startswith("encoder/") for name in weights):
             raise self._no_encoder()
         for name, value in weights.items():
+            if not np.isfinite(value).all():
+                raise UserError(
+                    f"{self.folder}: the weight {' and '.join(used[name])} contains NaN or "
+                    "infinity; copy the checkpoint again, or train it again"
+                )
             variables[name].assign(value)
         taken = {each for name in weights for each in used[name]}
         return dataclasses.replace(

@@ -21,7 +21,10 @@ from bert_tf.errors import UserError
 _SCHEME = "hf://"
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
-_PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
+_PLAIN_FILES = [
+    *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
+    *("added_tokens.json", "special_tokens_map.json"),
+]
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
 _MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.

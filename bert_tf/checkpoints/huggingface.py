@@ -151,7 +151,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         encoder,
         lower_case=huggingface_tokenizer.lower_case(folder),
         labels=_labels(fields, head.get("num_classes", 0), path),
-        settings=settings if heads.of(model).sentence_transformers else {},
+        settings=settings
+        if heads.of(model).sentence_transformers
+        else _length_of(folder, model, encoder),
     )
     return Checkpoint(
         folder,
@@ -161,6 +163,17 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         lambda: huggingface_tokenizer.vocabulary(folder),
         notes,
     ).check()
+
+
+def _length_of(folder: Path, model: str, encoder: EncoderConfig) -> dict[str, Any]:
+    """The setting `max_length` of a head that reads a text as far as it fits.
+
+    Others read it in windows, whose length no file says.
+    """
+    longest = huggingface_tokenizer.max_length(folder)
+    if longest is None or not heads.of(model).pools:
+        return {}
+    return {"max_length": min(longest, encoder.max_position_embeddings)}
 
 
 def write_weights(

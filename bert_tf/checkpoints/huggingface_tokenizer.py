@@ -19,6 +19,15 @@ from bert_tf.io.vocabulary import (
 
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
+ADDED_FILE = "added_tokens.json"
+
+# Keys that say how words are cut, and the values for BERT's own way.
+_OWN_TOKENIZERS = {
+    "word_tokenizer_type": ("basic", None),
+    "subword_tokenizer_type": ("wordpiece", None),
+}
+# Added tokens that a message shows.
+_SHOWN = 5
 
 # transformers writes a far larger number for no limit.
 _NO_LENGTH = 10**9
@@ -36,6 +45,7 @@ def vocabulary(folder: Path) -> tuple[str, ...] | None:
     Raises:
         UserError: it is not a BERT vocabulary.
     """
+    _check_class(folder)
     pieces = read_beside(folder)
     path = folder / TOKENIZER_FILE
     if pieces is not None or not path.is_file():
@@ -76,7 +86,51 @@ def differences(folder: Path) -> tuple[str, ...]:
         notes.append(f"warning: its own tokenizer {theirs} accents, bert_tf's {ours} them")
     if found["tokenize_chinese_chars"] is False:
         notes.append("warning: its own tokenizer keeps Chinese words whole, bert_tf's does not")
+    if added := _added_tokens(folder):
+        shown = ", ".join(added[:_SHOWN]) + ", …" * (len(added) > _SHOWN)
+        notes.append(f"warning: its added tokens are read as plain text: {shown}")
     return tuple(notes)
+
+
+def _check_class(folder: Path) -> None:
+    """Raises UserError if the words are cut by a program that bert_tf does not have."""
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        return
+    fields = plain_json.read_object(path, "tokenizer")
+    for name, own in _OWN_TOKENIZERS.items():
+        if name in fields and fields[name] not in own:
+            raise UserError(
+                f"{path}: {name} is {fields[name]!r}; bert_tf has only BERT's own tokenizer, so "
+                "it cannot read texts for this checkpoint"
+            )
+
+
+def _added_tokens(folder: Path) -> list[str]:
+    """The tokens that were added to BERT's, in the order of their ids."""
+    found: dict[str, int] = {}
+    for name in (ADDED_FILE, CONFIG_FILE, TOKENIZER_FILE):
+        if not (folder / name).is_file():
+            continue
+        fields = plain_json.read_object(folder / name, "tokenizer")
+        if name == ADDED_FILE:
+            found |= {token: id for token, id in fields.items() if type(id) is int}
+        elif name == CONFIG_FILE:
+            decoder = fields.get("added_tokens_decoder")
+            pairs = decoder.items() if isinstance(decoder, dict) else ()
+            found |= {
+                str(each.get("content")): int(id)
+                for id, each in pairs
+                if isinstance(each, dict) and id.isdecimal()
+            }
+        else:
+            listed = fields.get("added_tokens")
+            found |= {
+                str(each.get("content")): each["id"]
+                for each in (listed if isinstance(listed, list) else ())
+                if isinstance(each, dict) and type(each.get("id")) is int
+            }
+    return sorted(found.keys() - {*SPECIAL_TOKENS}, key=found.__getitem__)
 
 
 def max_length(folder: Path) -> int | None:

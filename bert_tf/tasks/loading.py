@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.tasks import keras_files
@@ -109,7 +110,10 @@ def load_model(
     cls, tokenizer = family.model_class(), Tokenizer.from_checkpoint(checkpoint)
     options = {"dtype": dtype, "layout": layout}
     model = built(cls, checkpoint, path, labels, settings or {}, tokenizer, **options)
-    check_head(checkpoint.fill(model, model.labels), model, path)
+    report = checkpoint.fill(model, model.labels)
+    check_head(report, model, path)
+    if report.ignored or report.notes:
+        logger.info(f"{path}: {report}")
     model.settle()
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:

@@ -8,9 +8,12 @@ import shutil
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.checkpoints import conversion, reading, tensors
+from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from tests.checkpoints import test_others as others
 from tests.checkpoints import tiny_models as tiny
@@ -135,6 +138,60 @@ def test_a_tokenizer_that_cleans_text_in_another_way_is_warned_of(tmp_path, fiel
     tiny.change(tmp_path / "tokenizer_config.json", **fields)
 
     assert tiny.load(tmp_path)[1].notes == told
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("added_tokens.json", {"[E12]": 13, "[E11]": 12}),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"13": {"content": "[E12]"}, "12": {"content": "[E11]"}}},
+        ),
+    ],
+)
+def test_added_tokens_are_named(tmp_path, name, fields):
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    path = tmp_path / name
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(before | fields))
+    said = "warning: its added tokens are read as plain text: [E11], [E12]"
+    assert tiny.load(tmp_path)[1].notes == (said,)
+
+
+def test_words_that_another_program_cuts_are_refused(tmp_path):
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    tiny.change(tmp_path / "tokenizer_config.json", word_tokenizer_type="mecab")
+    with pytest.raises(UserError, match="word_tokenizer_type is 'mecab'; bert_tf has only BERT's"):
+        Tokenizer.from_checkpoint(tmp_path)
+
+
+def test_a_head_reads_as_many_tokens_as_its_tokenizer_says(tmp_path):
+    tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
+    for longest, expected in ((7, 7), (10**30, 128), (10**6, None)):
+        tiny.change(tmp_path / "tokenizer_config.json", model_max_length=longest)
+        model = bert_tf.load(tmp_path)
+        positions = model.encoder.config.max_position_embeddings
+        assert model.max_length == min(expected or positions, positions)
+
+
+def test_what_a_checkpoint_has_beside_its_weights_is_said_by_load(tmp_path, capsys):
+    tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
+    bert_tf.load(tmp_path)
+    assert "weights loaded" not in capsys.readouterr().err
+    tiny.change(tmp_path / "tokenizer_config.json", do_lower_case=True, strip_accents=False)
+    bert_tf.load(tmp_path)
+    assert "its own tokenizer keeps accents, bert_tf's strips them" in capsys.readouterr().err
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = safetensors.numpy.load_file(path)
+    weights["classifier.bias"][0] = np.nan
+    safetensors.numpy.save_file(weights, path, {"format": "pt"})
+    with pytest.raises(UserError, match="the weight classifier.bias contains NaN or infinity"):
+        bert_tf.load(tmp_path)
 
 
 def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path):
