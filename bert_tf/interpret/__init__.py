@@ -9,7 +9,7 @@ from pathlib import Path
 from bert_tf.asking.row_files import Row, read_blocks
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
-from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import EncoderPictures, Pictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.io.atomic import write_text
@@ -101,7 +101,7 @@ def _script_sha256() -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, list[Section]]:
+def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, list[PageSection]]:
     """What is said of the dev data, "" where there are none, and the sections about them."""
     subject = pictures.subject
     if subject.task is None:

@@ -68,7 +68,7 @@ class Look:
     marks: tuple[Mark, ...]
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A part of the page about the dev data.
 
     Attributes:

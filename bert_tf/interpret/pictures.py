@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Inputs
-from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.projection import mean
 from bert_tf.interpret.subject import Subject
 from bert_tf.text import Preprocessor
@@ -35,12 +35,12 @@ class Pictures(ABC):
     def look(self, row: Row) -> Look:
         """What the model says of a text, and why."""
 
-    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+    def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:
         """The texts that were looked at, where there are no dev data; by default nothing."""
         del marks
         return []
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         """What it says of the dev data of a run; by default nothing.
 
         Args:
@@ -89,5 +89,5 @@ class EncoderPictures(Pictures):
         encoded = encoder.encode(inputs, training=False)
         return mean(encoder, encoded, inputs["input_mask"])[0].numpy()
 
-    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+    def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:
         return sections.of_marks(marks, self.note)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.interpret import charts
 from bert_tf.interpret.calibration import Calibration, Confusions
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.interpret.projection import Plane
 from bert_tf.templates import figures
 
@@ -35,7 +35,7 @@ def by_label(
     names: Sequence[str],
     marks: Sequence[Mark],
     note: str,
-) -> list[Section]:
+) -> list[PageSection]:
     """The projection, with a colour for each label.
 
     Args:
@@ -62,7 +62,7 @@ def by_number(
     marks: Sequence[Mark],
     note: str,
     found: str,
-) -> list[Section]:
+) -> list[PageSection]:
     """The projection, coloured by what is given, and the predictions compared with that.
 
     Args:
@@ -87,11 +87,11 @@ def by_number(
     )
     return [
         *projection(vectors, titles, colours, legend, marks, note),
-        Section("Predicted against given", both, found),
+        PageSection("Predicted against given", both, found),
     ]
 
 
-def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
+def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[PageSection]:
     """The texts that were looked at in one plane, where a model has no dev data."""
     if not marks:
         return []
@@ -108,7 +108,7 @@ def projection(
     legend: Sequence[tuple[str, str]],
     marks: Sequence[Mark],
     note: str,
-) -> list[Section]:
+) -> list[PageSection]:
     """The points in the plane of their two principal components; nothing if they are too few."""
     if len(vectors) < _FEWEST:
         return []
@@ -119,7 +119,7 @@ def projection(
     shown = [shortened(each) for each in titles]
     picture = charts.scatter(plane.places(vectors), shown, colours, axes, placed, legend)
     rings = " Rings mark the texts above." if marks else ""
-    return [Section("Embeddings", picture, f"{note}{rings}")]
+    return [PageSection("Embeddings", picture, f"{note}{rings}")]
 
 
 def classes(
@@ -127,7 +127,7 @@ def classes(
     probabilities: np.ndarray,
     given: np.ndarray,
     what: str,
-) -> list[Section]:
+) -> list[PageSection]:
     """Confusions and calibration of predicted classes.
 
     Args:
@@ -148,13 +148,13 @@ def classes(
 
 def confusions(
     names: Sequence[str], given: np.ndarray, predicted: np.ndarray, note: str
-) -> Section:
+) -> PageSection:
     """The table of int [predictions] by int [predictions]."""
     picture = charts.confusion_table(*Confusions.of(names, given, predicted))
-    return Section("Confusions", picture, f"{note} The shade shows the share of the row.")
+    return PageSection("Confusions", picture, f"{note} The shade shows the share of the row.")
 
 
-def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> Section:
+def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSection:
     """The reliability diagram of float32 [predictions] and bool [predictions]."""
     found = Calibration.of(confidence, right)
     note = (
@@ -164,4 +164,4 @@ def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> Section
         "lies on the dashed line. Grey bars show the number of predictions, relative to the "
         "fullest bin."
     )
-    return Section("Calibration", charts.reliability(found), note)
+    return PageSection("Calibration", charts.reliability(found), note)

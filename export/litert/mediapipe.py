@@ -22,7 +22,7 @@ classifier must have the softmax or the sigmoid in the graph, and a score for ev
 stored (float32, float16, int8) makes no difference. The embedder normalizes on request.
 """
 
-from bert_tf.export.litert.tables import Table
+from bert_tf.export.litert.tables import FlatTable
 
 DIFFERENCES = (
     "MediaPipe lowercases only ASCII letters and keeps accents, so texts with other letters or "
@@ -48,7 +48,7 @@ def obstacle(model: bytes, lower_case: bool) -> str | None:
         model: what TensorFlow's converter returned, or `with_metadata`.
         lower_case: whether the model's vocabulary is uncased.
     """
-    subgraphs = Table.root(model).tables(_SUBGRAPHS)
+    subgraphs = FlatTable.root(model).tables(_SUBGRAPHS)
     if not lower_case:
         return "MediaPipe lowercases every text, but the vocabulary is cased"
     if len(subgraphs) != 1:

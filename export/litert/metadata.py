@@ -26,7 +26,7 @@ from flatbuffers import Builder
 
 from bert_tf.asking import record
 from bert_tf.errors import UserError
-from bert_tf.export.litert.tables import Byte, Fields, Placed, Table, Word, add_bytes, add_table
+from bert_tf.export.litert.tables import Byte, Fields, FlatTable, Placed, Word, add_bytes, add_table
 from bert_tf.io.files import read_bytes
 
 # Names in the archive.
@@ -130,7 +130,7 @@ def with_metadata(
     Raises:
         ValueError: the first subgraph has no signature, or other inputs or outputs.
     """
-    graph = Table.root(model)
+    graph = FlatTable.root(model)
     mediapipe = _mediapipe_metadata(
         info,
         _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
@@ -185,7 +185,7 @@ def read(path: str | os.PathLike) -> Opened:
 
 
 def _in_order(
-    model: Table, given: Sequence[TensorInfo], of_signature: int, of_graph: int
+    model: FlatTable, given: Sequence[TensorInfo], of_signature: int, of_graph: int
 ) -> list[TensorInfo]:
     """The inputs or outputs as the first subgraph has them; MediaPipe counts them by that order."""
     signatures = [each for each in model.tables(_SIGNATURES) if each.word(_SUBGRAPH) == 0]
@@ -230,7 +230,7 @@ def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
     A new outermost table is put before the old flatbuffer, and refers to what is in that. Offsets
     within the old flatbuffer are relative, so they stay right.
     """
-    old = Table.root(model)
+    old = FlatTable.root(model)
     builder = Builder(len(model) + sum(map(len, entries.values())) + 2**16)
     # A builder counts offsets from the end; a vector's content follows four bytes of its length.
     start = add_bytes(builder, model) - 4
@@ -271,7 +271,7 @@ def _settings(content: bytes) -> bytes | None:
     Raises:
         Exception: any, if the file is damaged.
     """
-    model = Table.root(content)
+    model = FlatTable.root(content)
     entries = model.tables(_METADATA)
     if len(entries) > _MOST_ENTRIES:
         raise ValueError("it has too many metadata entries")

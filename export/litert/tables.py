@@ -79,7 +79,7 @@ def _placed(builder: Builder, value: Any) -> int:
     return (add_table if isinstance(value, Mapping) else add_tables)(builder, value)
 
 
-class Table:
+class FlatTable:
     """A table in a flatbuffer that may be damaged.
 
     Where it is damaged, reading raises a struct.error, a TypeError or a ValueError, or gives other
@@ -87,7 +87,7 @@ class Table:
 
     >>> builder = Builder(0)
     >>> _ = builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
-    >>> root = Table.root(bytes(builder.Output()))
+    >>> root = FlatTable.root(bytes(builder.Output()))
     >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
     ('cat', '', [7, 0])
 
@@ -102,7 +102,7 @@ class Table:
         self._table = table.Table(data, position)
 
     @classmethod
-    def root(cls, data: bytes) -> "Table":
+    def root(cls, data: bytes) -> "FlatTable":
         """The outermost table."""
         return cls(data, encode.Get(number_types.UOffsetTFlags.packer_type, data, 0))
 
@@ -125,10 +125,10 @@ class Table:
         place = self._field(number)
         return self._table.String(place) if place else b""
 
-    def tables(self, number: int) -> list["Table"]:
+    def tables(self, number: int) -> list["FlatTable"]:
         """A vector of tables; an empty one if the table does not have it."""
         places = map(self._table.Indirect, self._elements(number))
-        return [Table(self._data, place) for place in places]
+        return [FlatTable(self._data, place) for place in places]
 
     def words(self, number: int) -> list[int]:
         """A vector of signed numbers of 32 bits; an empty one if the table does not have it."""

@@ -9,7 +9,7 @@ from bert_tf.interpret import charts, sections
 from bert_tf.interpret.attention import AttentionMaps
 from bert_tf.interpret.calibration import Calibration
 from bert_tf.interpret.importance import Importances
-from bert_tf.interpret.looks import Look, Section, SeenInput
+from bert_tf.interpret.looks import Look, PageSection, SeenInput
 from bert_tf.tasks.multi_label_classification.pictures import _by_class
 from bert_tf.templates import TEMPLATES, macros
 
@@ -74,7 +74,7 @@ def test_every_text_of_the_page_is_text():
         intro=EVIL,
         looks=[Look((EVIL,), charts.bars(TWO, [0.9, 0.1]), (seen,), ())],
         about_dev=EVIL,
-        sections=[Section(EVIL, scatter(), EVIL)],
+        sections=[PageSection(EVIL, scatter(), EVIL)],
         script_sha256="",
     )
     assert "img" not in Tags(page).tags

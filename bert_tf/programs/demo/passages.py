@@ -52,7 +52,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class PassageSets:
     """The demo's data.
 
     Attributes:
@@ -64,7 +64,7 @@ class Corpus:
     documents: list[list[str]]
 
 
-def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> Corpus:
+def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> PassageSets:
     """Draws the labelled examples; the rest is the prose.
 
     No two examples of any split share a sentence or eight words in a row, and no sentence of the
@@ -109,7 +109,7 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
             splits[split].extend(drawn)
         splits[split].sort(key=lambda example: _hash(example.text))
     free = [passage for passage in passages if passage.module in not_held_out]
-    return Corpus(
+    return PassageSets(
         splits={split: splits[split] for split in ("train", "dev", "test")},
         documents=list(_documents(free, held_out_runs)),
     )
@@ -124,7 +124,7 @@ def mask_names(text: str) -> str:
     return _TOKEN.sub(lambda token: MASK if _NAME.search(token[0]) else token[0], text)
 
 
-def write(corpus: Corpus, folder: Path) -> dict:
+def write(corpus: PassageSets, folder: Path) -> dict:
     """Writes `train.tsv`, `dev.tsv`, `test.tsv`, `prose.txt` and `manifest.json` to a folder.
 
     The TSV files have the header `text<TAB>label`; the prose has one sentence a line and a blank

@@ -16,7 +16,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.programs.report.ablations import find_ablations
 from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import Section, picture_name, to_html, to_markdown
+from bert_tf.programs.report.page import ReportSection, picture_name, to_html, to_markdown
 from bert_tf.programs.report.paper import distinct_benchmarks, distinct_names
 from bert_tf.programs.report.tables import benchmark_section, glue_sections
 from bert_tf.report import commit, cores, processor
@@ -100,7 +100,7 @@ def _read(
     return facts
 
 
-def _sections(facts: Sequence[RunFacts]) -> list[Section]:
+def _sections(facts: Sequence[RunFacts]) -> list[ReportSection]:
     """GLUE, a section for each benchmark in the order of the runs, and the ablations."""
     ablations = find_ablations(facts)
     shown = [each for ablation in ablations for each in ablation.shown]

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from bert_tf.programs.report import facts as of
 from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import Row, Section
+from bert_tf.programs.report.page import ReportRow, ReportSection
 from bert_tf.programs.report.paper import distinct_names
 from bert_tf.programs.report.tables import training_parts
 from bert_tf.report.plots import Line, draw_lines
 
 
-class Column(NamedTuple):
+class PaperColumn(NamedTuple):
     """A benchmark in a table of an ablation.
 
     Attributes:
@@ -33,9 +33,9 @@ class Column(NamedTuple):
         return f"{self.title.removeprefix('GLUE: ')} ({self.metric})"
 
 
-_MNLI, _QNLI = Column("GLUE: MNLI", "accuracy"), Column("GLUE: QNLI", "accuracy")
-_MRPC, _SST2 = Column("GLUE: MRPC", "accuracy"), Column("GLUE: SST-2", "accuracy")
-_SQUAD = Column("SQuAD v1.1", "f1")
+_MNLI, _QNLI = PaperColumn("GLUE: MNLI", "accuracy"), PaperColumn("GLUE: QNLI", "accuracy")
+_MRPC, _SST2 = PaperColumn("GLUE: MRPC", "accuracy"), PaperColumn("GLUE: SST-2", "accuracy")
+_SQUAD = PaperColumn("SQuAD v1.1", "f1")
 
 _TABLE_5_COLUMNS = (_MNLI, _QNLI, _MRPC, _SST2, _SQUAD)
 _TABLE_5 = {
@@ -75,7 +75,7 @@ class Ablation(NamedTuple):
         shown: the runs that need no other table, since this one has their result.
     """
 
-    section: Section
+    section: ReportSection
     shown: Sequence[RunFacts]
 
 
@@ -101,10 +101,12 @@ def _pretraining_tasks(complete: Sequence[RunFacts]) -> Iterator[Ablation]:
     for runs in compared:
         columns = _columns_of(runs, _TABLE_5_COLUMNS)
         rows = [
-            Row((f"paper: {name}", *_paper_cells(columns, _TABLE_5_COLUMNS, values)), True)
+            ReportRow((f"paper: {name}", *_paper_cells(columns, _TABLE_5_COLUMNS, values)), True)
             for name, values in _TABLE_5.items()
         ]
-        rows += [Row((name, *_run_cells(columns, same))) for name, same in _by_pretraining(runs)]
+        rows += [
+            ReportRow((name, *_run_cells(columns, same))) for name, same in _by_pretraining(runs)
+        ]
         size = "{} layers, {} wide, {} heads".format(*runs[0].size)
         note = f"The paper's models are BERT-base; ours have {size}"
         if any(each.encoder.attention == "side_by_side" for each in runs):
@@ -136,7 +138,7 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
     rows = []
     for size, (perplexity, *values) in _TABLE_6.items():
         cells = _paper_cells(columns, _TABLE_6_COLUMNS, values)
-        rows.append(Row(("paper", *map(str, size), f"{perplexity:.2f}", *cells), True))
+        rows.append(ReportRow(("paper", *map(str, size), f"{perplexity:.2f}", *cells), True))
     by_size = _groups(runs, lambda each: each.size)
     in_order: list[RunFacts] = []
     for of_size in sorted(by_size, key=lambda same: _block_weights(same[0])):
@@ -144,7 +146,7 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
             known = same[0].origin.perplexity
             shown = "" if known is None else f"{known:.2f}"
             cells = _run_cells(columns, same)
-            rows.append(Row((f"ours{name}", *map(str, same[0].size), shown, *cells)))
+            rows.append(ReportRow((f"ours{name}", *map(str, same[0].size), shown, *cells)))
             in_order += same
     lines = [
         _line(column.heading, column, in_order, lambda each: _block_weights(each) / 1e6)
@@ -193,7 +195,7 @@ def _steps(runs: Sequence[RunFacts]) -> Ablation:
     for name, same in _by_pretraining(runs):
         known = sorted((each for each in same if each.origin.steps is not None), key=steps)
         for at_step in _groups(known, steps):
-            rows.append(Row((name, f"{steps(at_step[0]):,}", *_run_cells(columns, at_step))))
+            rows.append(ReportRow((name, f"{steps(at_step[0]):,}", *_run_cells(columns, at_step))))
         lines += [_line(f"{name}: {c.heading}", c, known, steps) for c in columns]
     return _ablation(
         "Training steps (figure 4)",
@@ -226,11 +228,11 @@ def _feature_based(facts: Sequence[RunFacts]) -> Iterator[Ablation]:
             for features in _TABLE_7
         }
         rows = [
-            Row((f"paper: {names[features]}", f"{f1:.1f}", str(_TABLE_7_SEEDS)), True)
+            ReportRow((f"paper: {names[features]}", f"{f1:.1f}", str(_TABLE_7_SEEDS)), True)
             for features, f1 in _TABLE_7.items()
         ]
         rows += [
-            Row((name, known[features].shown(column.metric), str(known[features].seeds)))
+            ReportRow((name, known[features].shown(column.metric), str(known[features].seeds)))
             for features, name in names.items()
             if features in known
         ]
@@ -238,7 +240,7 @@ def _feature_based(facts: Sequence[RunFacts]) -> Iterator[Ablation]:
             "The paper reports dev F1 on CoNLL-2003 with BERT-base; our runs started from "
             f"{runs[0].start}."
         )
-        section = Section(
+        section = ReportSection(
             "Feature-based approach (table 7)",
             ("what is read", column.heading, "seeds"),
             tuple(rows),
@@ -251,8 +253,8 @@ def _feature_based(facts: Sequence[RunFacts]) -> Iterator[Ablation]:
 def _ablation(
     title: str,
     first: Sequence[str],
-    columns: Sequence[Column],
-    rows: Sequence[Row],
+    columns: Sequence[PaperColumn],
+    rows: Sequence[ReportRow],
     note: str,
     runs: Sequence[RunFacts],
     picture: bytes | None = None,
@@ -260,36 +262,36 @@ def _ablation(
     """A table with columns for benchmarks, after the columns named in `first`."""
     headings = (*first, *(column.heading for column in columns))
     notes = (note, *training_parts(runs))
-    return Ablation(Section(title, headings, tuple(rows), notes, picture), runs)
+    return Ablation(ReportSection(title, headings, tuple(rows), notes, picture), runs)
 
 
-def _column_of(facts: RunFacts) -> Column:
+def _column_of(facts: RunFacts) -> PaperColumn:
     """The column of a run. Tables 5 and 6 give the accuracy on MRPC, table 1 its F1."""
     title = facts.benchmark.title
-    return _MRPC if title == _MRPC.title else Column(title, facts.benchmark.metrics[0])
+    return _MRPC if title == _MRPC.title else PaperColumn(title, facts.benchmark.metrics[0])
 
 
-def _columns_of(runs: Sequence[RunFacts], papers: Sequence[Column] = ()) -> list[Column]:
+def _columns_of(runs: Sequence[RunFacts], papers: Sequence[PaperColumn] = ()) -> list[PaperColumn]:
     """The paper's columns, and those of the runs that it does not have."""
     return list(dict.fromkeys((*papers, *map(_column_of, runs))))
 
 
 def _paper_cells(
-    columns: Sequence[Column], papers: Sequence[Column], values: Sequence[float]
+    columns: Sequence[PaperColumn], papers: Sequence[PaperColumn], values: Sequence[float]
 ) -> list[str]:
     """A row of the paper; `values` are those of its own columns, `papers`."""
-    known: Mapping[Column, float] = dict(zip(papers, values, strict=True))
+    known: Mapping[PaperColumn, float] = dict(zip(papers, values, strict=True))
     return [f"{known[column]:.1f}" if column in known else "" for column in columns]
 
 
-def _run_cells(columns: Sequence[Column], runs: Sequence[RunFacts]) -> list[str]:
+def _run_cells(columns: Sequence[PaperColumn], runs: Sequence[RunFacts]) -> list[str]:
     """A row of ours: the result of each run in its column."""
     known = {_column_of(each): each for each in runs}
     return [known[c].shown(c.metric) if c in known else "" for c in columns]
 
 
 def _line(
-    name: str, column: Column, runs: Sequence[RunFacts], x: Callable[[RunFacts], float]
+    name: str, column: PaperColumn, runs: Sequence[RunFacts], x: Callable[[RunFacts], float]
 ) -> Line:
     """The results of the runs in a column, over `x`."""
     values = [(float(x(e)), e.value(column.metric)) for e in runs if _column_of(e) == column]

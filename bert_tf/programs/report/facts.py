@@ -40,7 +40,7 @@ _NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity")
 
 
 @dataclasses.dataclass(frozen=True)
-class Origin:
+class RunOrigin:
     """The pre-training that a run started from.
 
     Attributes:
@@ -83,7 +83,7 @@ class RunFacts:
     deviations: dict[str, float]
     seeds: int
     curves: dict[str, Curves]
-    origin: Origin
+    origin: RunOrigin
     ensemble: dict[str, float] | None = None
 
     @staticmethod
@@ -178,18 +178,18 @@ def _logs(run: RunFolder[RunConfig]) -> Path:
     return best[0] if best else run.logs
 
 
-def _origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin:
+def _origin_of(config: RunConfig, encoder: EncoderConfig) -> RunOrigin:
     """The pre-training of a fine-tuned run, if bert_tf made it or if there was none."""
-    unknown = Origin("")
+    unknown = RunOrigin("")
     if config.task == PRETRAINING:
         return unknown
     checkpoint = config.source
     top = BILSTM if encoder.bilstm else ""
     if checkpoint is None:
-        return Origin(NONE + top, 0)
+        return RunOrigin(NONE + top, 0)
     path = Path(checkpoint)
     if encoder.attention == "side_by_side":
-        return Origin(SIDE_BY_SIDE + top, folder=path.resolve())
+        return RunOrigin(SIDE_BY_SIDE + top, folder=path.resolve())
     step = _step(path)
     try:
         run = RunFolder.open(path if step is None else path.parent.parent)
@@ -203,7 +203,7 @@ def _origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin:
     objective = _ONE_WAY.get(encoder.attention, both_ways)
     perplexity = (run.read_metrics() or {}).get("perplexity")
     steps = total if step is None else step
-    return Origin(objective + top, steps, steps == total, perplexity, run.path.resolve())
+    return RunOrigin(objective + top, steps, steps == total, perplexity, run.path.resolve())
 
 
 def _step(checkpoint: Path) -> int | None:

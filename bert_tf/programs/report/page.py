@@ -9,7 +9,7 @@ from bert_tf.templates import TEMPLATES
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class ReportRow:
     """A row of a table.
 
     Attributes:
@@ -22,7 +22,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of a page.
 
     Attributes:
@@ -35,7 +35,7 @@ class Section:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     notes: tuple[str, ...] = ()
     picture: bytes | None = None
 
@@ -45,7 +45,9 @@ class Section:
         return base64.b64encode(self.picture or b"").decode("ascii")
 
 
-def to_markdown(title: str, intro: Sequence[str], sections: Sequence[Section], folder: str) -> str:
+def to_markdown(
+    title: str, intro: Sequence[str], sections: Sequence[ReportSection], folder: str
+) -> str:
     """The page for a repository; pictures are files `picture_name` in `folder` next to it."""
     lines = [f"# {title}", "", *_paragraphs(intro)]
     for number, section in enumerate(sections):
@@ -65,7 +67,7 @@ def picture_name(number: int) -> str:
     return f"{number}.png"
 
 
-def to_html(title: str, intro: Sequence[str], sections: Sequence[Section]) -> str:
+def to_html(title: str, intro: Sequence[str], sections: Sequence[ReportSection]) -> str:
     """The page as one file, with its pictures inside."""
     template = TEMPLATES.get_template("bert_tf/programs/report/page.html")
     return template.render(title=title, intro=intro, sections=sections)

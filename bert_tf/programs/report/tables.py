@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import Row, Section
+from bert_tf.programs.report.page import ReportRow, ReportSection
 from bert_tf.programs.report.paper import BENCHMARKS, distinct_names
 from bert_tf.report.curves import draw_curves
 
@@ -51,7 +51,7 @@ _SETTINGS = {
 }
 
 
-def benchmark_section(facts: Sequence[RunFacts]) -> Section:
+def benchmark_section(facts: Sequence[RunFacts]) -> ReportSection:
     """The table of the paper's figures and of these runs, all on one benchmark, and the curves."""
     benchmark = facts[0].benchmark
     metrics = [m for m in benchmark.metrics if any(m in each.metrics for each in facts)]
@@ -60,13 +60,13 @@ def benchmark_section(facts: Sequence[RunFacts]) -> Section:
     rows = []
     for result in benchmark.results:
         name = f"paper, {result.model}{elsewhere} ({result.split})"
-        rows.append(Row((name, *_cells(result.values, metrics), *no_settings), quoted=True))
+        rows.append(ReportRow((name, *_cells(result.values, metrics), *no_settings), quoted=True))
     for each in facts:
         settings = [text_of(each) for text_of in _SETTINGS.values()]
-        rows.append(Row((each.name, *map(each.shown, metrics), *settings)))
+        rows.append(ReportRow((each.name, *map(each.shown, metrics), *settings)))
         if each.ensemble is not None:
             cells = _cells(each.ensemble, metrics)
-            rows.append(Row((f"{each.name}, ensemble", *cells, *settings)))
+            rows.append(ReportRow((f"{each.name}, ensemble", *cells, *settings)))
     notes = []
     if benchmark.source:
         other = f", measured on {benchmark.stands_for}, not on our data" if elsewhere else ""
@@ -79,10 +79,10 @@ def benchmark_section(facts: Sequence[RunFacts]) -> Section:
     ]
     picture = draw_curves([(each.name, each.curves) for each in facts], drawn) if drawn else None
     columns = ("", *metrics, *_SETTINGS)
-    return Section(benchmark.heading, columns, tuple(rows), tuple(notes), picture)
+    return ReportSection(benchmark.heading, columns, tuple(rows), tuple(notes), picture)
 
 
-def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
+def glue_sections(facts: Sequence[RunFacts]) -> list[ReportSection]:
     """The paper's table 1, if there are two tasks: a row for each model that runs started from.
 
     The last of several runs on one task is shown.
@@ -100,10 +100,12 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
     for heading, (name, metric) in _GLUE.items():
         for result in BENCHMARKS[name].results:
             papers.setdefault(result.model, {})[heading] = result.values[metric]
-    rows = [Row((f"paper, {model} (test)", *_glue_cells(papers[model])), True) for model in papers]
+    rows = [
+        ReportRow((f"paper, {model} (test)", *_glue_cells(papers[model])), True) for model in papers
+    ]
     for name, known in zip(_start_names(list(starts)), starts.values(), strict=True):
         values = {heading: each.value(_GLUE[heading][1]) for heading, each in known.items()}
-        rows.append(Row((f"{name} (dev)", *_glue_cells(values))))
+        rows.append(ReportRow((f"{name} (dev)", *_glue_cells(values))))
     note = (
         "F1 for MRPC and QQP, Spearman correlation for STS-B, Matthews correlation for CoLA, "
         "accuracy for the others."
@@ -111,7 +113,7 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
     # A run on MNLI has two columns.
     shown = {id(each): each for known in starts.values() for each in known.values()}
     notes = (note, *training_parts(list(shown.values())))
-    return [Section("GLUE (table 1)", ("", *_GLUE, "average"), tuple(rows), notes)]
+    return [ReportSection("GLUE (table 1)", ("", *_GLUE, "average"), tuple(rows), notes)]
 
 
 def _start_names(starts: Sequence[tuple[str | None, str]]) -> list[str]:

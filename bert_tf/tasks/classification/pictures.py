@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs, log_odds
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
 
@@ -24,7 +24,7 @@ class ClassificationPictures(TextPictures):
         )
         return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         names = self.subject.model.labels
         return [
             *sections.by_label(rows.vectors, rows.texts, rows.targets.tolist(), names, marks, NOTE),

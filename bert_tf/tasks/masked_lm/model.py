@@ -63,7 +63,7 @@ class EncodedWindows(TrainingRows):
         return self.encoded.take(rows), *weights
 
 
-class Predictions(NamedTuple):
+class GapPredictions(NamedTuple):
     """Predictions for hidden tokens.
 
     losses: float32 [tokens], cross-entropies.
@@ -242,7 +242,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Predictions:
+    ) -> GapPredictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
         hide, judge = (self._kept(each) for each in (self._hidden, self._judge))
@@ -261,7 +261,7 @@ class MaskedLM(TaskModel, WeightedModel):
                 done += len(chosen)
                 progress.update(done, line=True)
         losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
-        return Predictions(losses, right)
+        return GapPredictions(losses, right)
 
     def _kept(self, compute: Callable) -> Callable:
         """A method as a function of a graph, traced once for all calls of `infer`."""
@@ -270,16 +270,16 @@ class MaskedLM(TaskModel, WeightedModel):
             self._functions[compute.__name__] = traced
         return self._functions[compute.__name__]
 
-    def _judge(self, model_inputs: Tensors, targets: Tensors) -> Predictions:
+    def _judge(self, model_inputs: Tensors, targets: Tensors) -> GapPredictions:
         """Predictions for the tokens that are hidden in a batch of windows."""
         logits = self(model_inputs, training=False)
         labels = targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
         is_right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
         losses = cross_entropy(labels, logits)
-        return Predictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
+        return GapPredictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
 
-    def official_metrics(self, predictions: Predictions, rows: Columns) -> dict[str, float]:
+    def official_metrics(self, predictions: GapPredictions, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss` of the hidden tokens, and `perplexity`, e to that power."""
         loss = float(np.mean(predictions.losses))
         return {

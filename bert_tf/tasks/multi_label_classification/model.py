@@ -31,7 +31,7 @@ _THRESHOLD = "threshold_"
 
 
 @dataclasses.dataclass(frozen=True)
-class Predictions:
+class LabelPredictions:
     """Predictions for texts, in their order.
 
     Attributes:
@@ -174,15 +174,15 @@ class MultiLabelClassifier(TextClassifier):
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Predictions:
+    ) -> LabelPredictions:
         """The logits; thresholds that are not known yet are those that are best on `rows`."""
         logits = super().infer(rows, batch_size, verbose)
         if self.thresholds is None and rows.targets is not None:
-            return Predictions(logits, best_thresholds(logits, self.target.numbers(rows)))
-        return Predictions(logits, self._known_thresholds())
+            return LabelPredictions(logits, best_thresholds(logits, self.target.numbers(rows)))
+        return LabelPredictions(logits, self._known_thresholds())
 
     def official_metrics(  # type: ignore[override]
-        self, predictions: Predictions, rows: Columns
+        self, predictions: LabelPredictions, rows: Columns
     ) -> dict[str, float]:
         """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
         if rows.targets is None:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
@@ -29,7 +29,7 @@ class MultiLabelPictures(TextPictures):
         )
         return charts.bars(names, sigmoid(output[0].numpy()).tolist()), explained
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         # The points are coloured by the first label of a text.
         names, given = self.subject.model.labels, rows.targets > 0
         probabilities = sigmoid(rows.outputs.logits)
@@ -43,7 +43,7 @@ class MultiLabelPictures(TextPictures):
         ]
 
 
-def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> Section:
+def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> PageSection:
     """How well each label is found, bool [rows, classes] both."""
     there, found, right = (each.sum(axis=0) for each in (given, predicted, given & predicted))
     with np.errstate(invalid="ignore"):  # a label that never occurs
@@ -51,4 +51,4 @@ def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) ->
     numbers = zip(there, found, *shares, strict=True)
     heading = ("label", "rows", "predicted", "precision", "recall", "F1")
     note = f"{len(given)} rows; a label is predicted where its probability reaches its threshold."
-    return Section("Labels", charts.table(heading, [*zip(names, numbers, strict=True)]), note)
+    return PageSection("Labels", charts.table(heading, [*zip(names, numbers, strict=True)]), note)

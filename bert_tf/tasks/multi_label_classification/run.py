@@ -9,7 +9,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
-from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier, Predictions
+from bert_tf.tasks.multi_label_classification.model import LabelPredictions, MultiLabelClassifier
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.text import Tokenizer
 
@@ -39,7 +39,7 @@ class MultiLabelClassification(TextTask):
             encoder, tokenizer, self.labels, thresholds=thresholds, **self.settings()
         )
 
-    def words(self, predictions: Predictions, submitted: bool) -> list[str]:
+    def words(self, predictions: LabelPredictions, submitted: bool) -> list[str]:
         """The labels of each text, the most probable first."""
         joined = []
         for row in sigmoid(predictions.logits):

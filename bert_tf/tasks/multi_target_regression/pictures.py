@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 from bert_tf.templates import figures
@@ -27,7 +27,7 @@ class MultiTargetPictures(TextPictures):
         rows = [(name, [number]) for name, number in zip(names, numbers, strict=True)]
         return charts.table(("", "number"), rows), explained
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         found = []
         for name, given, predicted in zip(
             self.subject.model.targets, rows.targets.T, rows.outputs.T, strict=True

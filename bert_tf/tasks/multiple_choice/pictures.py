@@ -7,7 +7,7 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
 
 _RIGHT_OR_NOT = ("another choice", "the right choice")
@@ -23,7 +23,7 @@ class ChoicePictures(GroupPictures):
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
         return charts.bars(names, tf.nn.softmax(scores).numpy())
 
-    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[PageSection]:
         labels, choices = groups.targets, groups.scores.shape[1]
         is_right = (np.arange(choices) == labels[:, None]).ravel().astype(int).tolist()
         names = [f"choice {i}" for i in range(1, choices + 1)]

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs, log_odds
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.texts.pictures import TextPictures
 
 _NOTE = "Each point is a pair of texts: the pooled vector, which the head reads."
@@ -26,5 +26,5 @@ class NextSentencePictures(TextPictures):
         )
         return charts.bars(_NAMES, tf.nn.softmax(output[0]).numpy()), explained
 
-    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+    def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:
         return sections.of_marks(marks, _NOTE)

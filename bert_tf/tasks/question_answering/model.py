@@ -24,7 +24,7 @@ from bert_tf.tasks.question_answering.metrics import (
     answer_or_none_metrics,
     best_null_threshold,
 )
-from bert_tf.tasks.question_answering.spans import Answers, SpanRules, best_span, decode
+from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel
@@ -39,21 +39,21 @@ _EXAMPLE = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Predictions:
+class AnswerPredictions:
     """Answers to questions, by the ids of the questions.
 
     >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
-    >>> Predictions(None, best, odds, null_threshold=0.0).answers
+    >>> AnswerPredictions(None, best, odds, null_threshold=0.0).answers
     {'q1': 'the hills', 'q2': ''}
 
     Attributes:
-        fields: the fields of `Answers` as arrays, in the order of the questions.
+        fields: the fields of `SpanAnswers` as arrays, in the order of the questions.
         best: the best answer to each question, even where no answer is more likely.
         null_odds: how much more likely no answer is than the best one.
         null_threshold: odds above which there is no answer; None if every question has one.
     """
 
-    fields: Answers
+    fields: SpanAnswers
     best: dict[str, str]
     null_odds: dict[str, float]
     null_threshold: float | None
@@ -320,15 +320,15 @@ class QuestionAnswerer(TaskModel):
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Predictions:
+    ) -> AnswerPredictions:
         """The answers; a threshold that is not known yet is the one that is best on `rows`."""
         asked = rows_of(rows.values, self.input_names)
         parts, order = [], []
         for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
-            parts.append([answered[name] for name in Answers._fields])
+            parts.append([answered[name] for name in SpanAnswers._fields])
             order += chosen
         place = np.argsort(order)
-        fields = Answers(*(np.concatenate(each)[place] for each in zip(*parts, strict=True)))
+        fields = SpanAnswers(*(np.concatenate(each)[place] for each in zip(*parts, strict=True)))
         ids = ids_of(rows)
         best = dict(zip(ids, map(plain, fields.best_answer), strict=True))
         null_odds = dict(zip(ids, fields.null_odds.tolist(), strict=True))
@@ -338,9 +338,9 @@ class QuestionAnswerer(TaskModel):
         elif threshold is None:
             known = rows.targets is not None
             threshold = best_null_threshold(given_texts(rows), best, null_odds) if known else 0.0
-        return Predictions(fields, best, null_odds, threshold)
+        return AnswerPredictions(fields, best, null_odds, threshold)
 
-    def official_metrics(self, predictions: Predictions, rows: Columns) -> dict[str, float]:
+    def official_metrics(self, predictions: AnswerPredictions, rows: Columns) -> dict[str, float]:
         """Those of `answer_metrics`, or of `answer_or_none_metrics` and a `null_threshold`."""
         if rows.targets is None:
             return {}
@@ -372,7 +372,7 @@ class QuestionAnswerer(TaskModel):
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
         `null_score` float32, `nbest_answers` string and `nbest_scores` float32 [batch, n].
 
-        See `bert_tf.tasks.question_answering.spans.Answers`.
+        See `bert_tf.tasks.question_answering.spans.SpanAnswers`.
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -443,7 +443,7 @@ class QuestionAnswerer(TaskModel):
         outputs = {name: form.outputs[name] for name in names}
         return StringsForm(tuple(_EXAMPLE), outputs, answer, lambda row: [row], respond)
 
-    def find(self, given: Mapping[str, tf.Tensor]) -> Answers:
+    def find(self, given: Mapping[str, tf.Tensor]) -> SpanAnswers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""
         windows = self.windows()((given["question"], given["context"]))
         logits = map_rows(self.network(), windows.features)

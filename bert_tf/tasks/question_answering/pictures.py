@@ -13,12 +13,12 @@ from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.context import SpanShares, words_of
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import mean, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.question_answering.metrics import answer_metrics
-from bert_tf.tasks.question_answering.spans import Answers, decode
+from bert_tf.tasks.question_answering.spans import SpanAnswers, decode
 from bert_tf.tasks.question_answering.squad import given_texts, ids_of
 from bert_tf.templates import macros
 from bert_tf.text import QuestionWindows
@@ -48,7 +48,7 @@ class _Asked(NamedTuple):
     windows: QuestionWindows
     start: np.ndarray
     end: np.ndarray
-    answers: Answers
+    answers: SpanAnswers
 
 
 class _Place(NamedTuple):
@@ -86,7 +86,7 @@ class QuestionPictures(Pictures):
         mark = Mark(sections.shortened(question), vector)
         return Look((question,), answer, (seen,), (mark,))
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject
         everything: Columns = subject.read_dev()
         data = everything.take(sections.draw(len(everything), rows).tolist())
@@ -113,7 +113,7 @@ class QuestionPictures(Pictures):
         """The answer, found as the served model finds it, with the logits behind it."""
         windows, start, end, answers = self._ask([question], [context])
         return _Asked(
-            windows, start.numpy(), end.numpy(), Answers(*(each.numpy() for each in answers))
+            windows, start.numpy(), end.numpy(), SpanAnswers(*(each.numpy() for each in answers))
         )
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)

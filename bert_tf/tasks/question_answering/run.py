@@ -12,8 +12,8 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
-from bert_tf.tasks.question_answering.model import Predictions, QuestionAnswerer
-from bert_tf.tasks.question_answering.spans import Answers
+from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAnswerer
+from bert_tf.tasks.question_answering.spans import SpanAnswers
 from bert_tf.tasks.question_answering.squad import answer_bytes, ids_of, read_squad, read_tfds
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.texts.tfds_rows import SPLITS
@@ -94,7 +94,7 @@ class QuestionAnswering(Task):
     def write_predictions(
         self,
         model: QuestionAnswerer,
-        predictions: Predictions,
+        predictions: AnswerPredictions,
         rows: Columns,
         folder: Path,
         name: str,
@@ -138,7 +138,7 @@ class QuestionAnswering(Task):
         return rows.take([row for row in range(len(rows)) if row not in lost])
 
 
-def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:
+def _n_best(answers: SpanAnswers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:
     """The n best of each question as the reference writes them."""
     columns = (answers.nbest_scores, answers.nbest_start_logits, answers.nbest_end_logits)
     names = ("text", "probability", "start_logit", "end_logit")

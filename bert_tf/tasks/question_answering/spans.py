@@ -50,7 +50,7 @@ class SpanRules:
         return self.n_best + self.unanswerable
 
 
-class Answers(NamedTuple):
+class SpanAnswers(NamedTuple):
     """Answers to a batch of questions; no answer is "", from -1 to -1.
 
     Attributes:
@@ -103,7 +103,7 @@ def decode(
     windows: QuestionWindows,
     contexts: tf.Tensor,
     rules: SpanRules,
-) -> Answers:
+) -> SpanAnswers:
     """The answers that follow from the logits of all windows.
 
     >>> from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -130,7 +130,7 @@ def decode(
         splits = tf.searchsorted(rows, tf.range(batch + 1))
         null = _null(start_logits, end_logits, windows.rows, batch)
 
-        def of_row(row: tf.Tensor) -> Answers:
+        def of_row(row: tf.Tensor) -> SpanAnswers:
             here = spans.at(tf.range(splits[row], splits[row + 1]))
             return _choose(contexts[row], here, null.at(row[None]), rules)
 
@@ -209,11 +209,11 @@ def _over_answers(
     return pool(rows, [rules.max_answer_length, 1], 1, "VALID")[:, :, 0, 0]
 
 
-def _form(rules: SpanRules) -> Answers:
-    """The tensor specs of one row's `Answers`."""
+def _form(rules: SpanRules) -> SpanAnswers:
+    """The tensor specs of one row's `SpanAnswers`."""
     text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
     place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.candidates], tf.float32)
-    return Answers(
+    return SpanAnswers(
         answer=text,
         start=place,
         end=place,
@@ -283,8 +283,8 @@ def _null(
     return spans.at(tf.math.unsorted_segment_min(window, rows, batch))
 
 
-def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -> Answers:
-    """The answer of one row, among its spans and `null`, which is one span; see `Answers`."""
+def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -> SpanAnswers:
+    """The answer of one row, among its spans and `null`, which is one span; see `SpanAnswers`."""
     null_score = null.scores[0]
     if rules.unanswerable:
         spans = _Spans(*(tf.concat(each, axis=0) for each in zip(spans, null, strict=True)))
@@ -313,7 +313,7 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
     def padded(values: tf.Tensor) -> tf.Tensor:
         return tf.ensure_shape(tf.pad(values, [[0, rules.candidates - count]]), [rules.candidates])
 
-    return Answers(
+    return SpanAnswers(
         answer=_at(texts, chosen, missing=""),
         start=_at(spans.starts, chosen, missing=-1),
         end=_at(spans.ends, chosen, missing=-1),

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 from bert_tf.templates import figures
@@ -23,7 +23,7 @@ class RegressionPictures(TextPictures):
         )
         return charts.score(float(output[0])), explained
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         found = regression_metrics(rows.outputs, rows.targets)
         note = (
             f"{len(rows.targets)} rows: Pearson {figures(found['pearson'])}, Spearman "

@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
-from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.reranking.candidates import ranking_metrics
 from bert_tf.tasks.reranking.losses import ACTIVATIONS
 from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
@@ -27,7 +27,7 @@ class RankingPictures(GroupPictures):
         values = self._activated(scores).tolist()
         return charts.table(("", "score"), [(names[i], [values[i]]) for i in best_first])
 
-    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[PageSection]:
         found = ranking_metrics(groups.scores, groups.rows)
         metrics = ", ".join(f"{n} {figures(value)}" for n, value in found.items() if n != "loss")
         return sections.by_number(

@@ -12,7 +12,7 @@ from bert_tf.asking.row_files import Row, list_of, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Inputs
-from bert_tf.interpret.looks import Look, Mark, Section, SeenInput
+from bert_tf.interpret.looks import Look, Mark, PageSection, SeenInput
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
@@ -64,7 +64,7 @@ class GroupPictures(Pictures):
         names = [f"{i}: {each}" for i, each in enumerate(group, start=1)]
         return Look((text,), self.answer(names, scores), tuple(seen), tuple(marks))
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject
         everything: Columns = subject.read_dev()
         chosen = everything.take(sections.draw(len(everything), rows).tolist())
@@ -81,7 +81,7 @@ class GroupPictures(Pictures):
         """What the model says of a group, float32 [group], whose texts have these names."""
 
     @abstractmethod
-    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[PageSection]:
         """The pictures of some dev data."""
 
     def _seen(self, title: str, inputs: Inputs) -> SeenInput:

@@ -12,7 +12,7 @@ from bert_tf.asking.row_files import Row, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject
@@ -60,7 +60,7 @@ class TextPictures(Pictures):
         heading = tuple(map(sections.shortened, texts))
         return Look(heading, answer, (seen,), (Mark(heading[0], vector),))
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject
         everything: Columns = subject.read_dev()
         chosen = sections.draw(len(everything), rows)
@@ -77,6 +77,6 @@ class TextPictures(Pictures):
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """What the model says, [1, ...], and what the tokens add to it."""
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         """The pictures of some dev data."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from bert_tf.asking.row_files import Row, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs, log_odds
-from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.token_classification.decoding import WordTagger
@@ -83,7 +83,7 @@ class TagPictures(Pictures):
         heading = (sections.shortened(text_of(row, "text")),)
         return Look(heading, self._answer(words, best), tuple(seen), tuple(marks))
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         # The first `rows` sentences are taken, since they belong together.
         subject = self.subject
         data: Columns = subject.read_dev().first(rows)

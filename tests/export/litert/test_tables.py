@@ -7,7 +7,7 @@ import pytest
 from flatbuffers import Builder
 from tensorflow.lite.python import schema_py_generated as schema
 
-from bert_tf.export.litert.tables import Byte, Table, Word, add_table
+from bert_tf.export.litert.tables import Byte, FlatTable, Word, add_table
 
 
 def written(fields):
@@ -38,7 +38,7 @@ def test_what_generated_code_writes_is_read():
     builder = Builder(0)
     builder.Finish(model.Pack(builder), b"TFL3")
 
-    root = Table.root(bytes(builder.Output()))
+    root = FlatTable.root(bytes(builder.Output()))
 
     assert (root.word(0), root.text(3), root.content(3)) == (3, "café", "café".encode())
     assert root.tables(2)[0].words(1) == [4, 2]
@@ -49,7 +49,7 @@ def test_what_generated_code_writes_is_read():
 def test_bytes_are_aligned(size):
     data = written({0: b"\x07" * 5, 1: b"\xff" * size, 2: "x"})
 
-    root = Table.root(data)
+    root = FlatTable.root(data)
 
     assert (root.content(0), root.content(1)) == (b"\x07" * 5, b"\xff" * size)
     assert (root.target(0) + 4) % 16 == (root.target(1) + 4) % 16 == 0
@@ -60,7 +60,7 @@ def test_what_lies_beyond_the_end_is_an_error():
 
     for size in range(len(data)):
         try:
-            texts = [each.text(0) for each in Table.root(data[:size]).tables(2)]
+            texts = [each.text(0) for each in FlatTable.root(data[:size]).tables(2)]
         except (struct.error, ValueError):
             continue
         # A text at the end is cut.
@@ -69,8 +69,8 @@ def test_what_lies_beyond_the_end_is_an_error():
 
 def test_a_vector_of_any_length_is_refused():
     data = bytearray(written({2: [{}, {}]}))
-    place = Table.root(bytes(data)).target(2)
+    place = FlatTable.root(bytes(data)).target(2)
     data[place : place + 4] = (2**31).to_bytes(4, "little")
 
     with pytest.raises(ValueError, match="a vector has 2147483648 elements"):
-        Table.root(bytes(data)).tables(2)
+        FlatTable.root(bytes(data)).tables(2)

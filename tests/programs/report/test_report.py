@@ -12,7 +12,7 @@ from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.programs.report import report
 from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import Row, Section, to_html, to_markdown
+from bert_tf.programs.report.page import ReportRow, ReportSection, to_html, to_markdown
 from bert_tf.programs.report.paper import (
     BENCHMARKS,
     benchmark_of,
@@ -338,7 +338,7 @@ def test_only_the_papers_data_is_compared_with_the_paper(house, task, data, titl
 
 
 def test_names_cannot_break_the_page():
-    section = Section("<b>", ("a|b", "c"), (Row(("<script>", "x|y")),))
+    section = ReportSection("<b>", ("a|b", "c"), (ReportRow(("<script>", "x|y")),))
     assert "<script>" not in to_html("t", [], [section])
     assert "| <script> | x\\|y |" in to_markdown("t", [], [section], "pictures")
     section = dataclasses.replace(section, title="a", picture=b"png")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from bert_tf.errors import UserError
-from bert_tf.tasks.question_answering.spans import Answers, SpanRules, decode
+from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, decode
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from tests import tiny
 
@@ -23,11 +23,11 @@ def tokenizer() -> Tokenizer:
     return tiny.tokenizer()
 
 
-def decoded(windows, contexts, logits, **rules) -> Answers:
+def decoded(windows, contexts, logits, **rules) -> SpanAnswers:
     """The answers as NumPy arrays, computed in a graph."""
     start, end = (tf.constant(each, tf.float32) for each in logits)
     answers = decoder(SpanRules(**rules))(start, end, windows, tf.constant(contexts, tf.string))
-    return Answers(*(each.numpy() for each in answers))
+    return SpanAnswers(*(each.numpy() for each in answers))
 
 
 @functools.cache
@@ -156,7 +156,7 @@ def answer_at_random(tokenizer):
 )
 def test_answers_are_cut_out_of_any_context(answer_at_random, contexts, seed):
     found = answer_at_random(tf.constant(contexts, tf.string, [len(contexts)]), seed)
-    answers = Answers(*(each.numpy() for each in found))
+    answers = SpanAnswers(*(each.numpy() for each in found))
     assert len(answers.answer) == len(contexts)
     for context, answer, start, end in zip(contexts, *answers[:3], strict=True):
         if start >= 0:
