@@ -34,7 +34,8 @@ def _dropouts(model: EncoderModel) -> list[Dropout]:
         (block.attention.dropout, block.attention_dropout, block.output_dropout)
         for block in model.encoder.blocks
     )
-    of_head = [model.dropout] if hasattr(model, "dropout") else []
+    own = getattr(model, "dropout", None)
+    of_head = [] if own is None else [own]
     return [model.encoder.embeddings.dropout, *itertools.chain(*in_blocks), *of_head]
 
 

@@ -215,6 +215,9 @@ class Column(ABC):
 class TextColumn(Column):
     """A text of each row.
 
+    >>> TextColumn("text").checked(["a film", "a play"], Columns(("text",), ([],)))
+    ['a film', 'a play']
+
     Attributes:
         name: its name.
         may_be_empty: whether a text may be blank.
@@ -239,6 +242,11 @@ class TextColumn(Column):
 @dataclasses.dataclass(frozen=True)
 class GroupColumn(Column):
     """A list of texts of each row, such as the choices of a context or the words of a sentence.
+
+    >>> GroupColumn("choices", fewest=2).checked([["tea"]], Columns(("choices",), ([["tea"]],)))
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: choices 0 has 1; give two or more
 
     Attributes:
         name: its name, a plural.

@@ -14,6 +14,7 @@ from bert_tf import MultipleChoice
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.config.reading import load_config
+from bert_tf.data.targets import Label, Number
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.runs import setup
@@ -64,14 +65,14 @@ WRITERS = {
 
 def gold_tags(dev):
     """As an export has them, bytes [texts, longest]; what pads them is a tag too, to be rolled."""
-    tags = [each.tags for each in dev.sentences]
+    tags = dev.targets
     longest = max(map(len, tags))
     rows = [[*each, *["O"] * (longest - len(each))] for each in tags]
     return np.array([[tag.encode() for tag in row] for row in rows], object)
 
 
 def gold_answers(dev):
-    return np.array([(each.answers[0].text if each.answers else "").encode() for each in dev])
+    return np.array([(answers[0].text if answers else "").encode() for answers in dev.targets])
 
 
 TEXTS = ("bad", "good")
@@ -80,9 +81,9 @@ TEXTS = ("bad", "good")
 @pytest.mark.parametrize(
     ("name", "labels", "asked", "gold", "best"),
     [
-        ("texts", TEXTS, {"text"}, lambda dev: np.eye(2)[dev.class_ids(TEXTS)], 1.0),
-        ("STS-B", (), {"text_a", "text_b"}, lambda dev: dev.numbers(), 1.0),
-        ("SWAG", (), {"context", "choices"}, lambda d: np.eye(4)[[e.label for e in d]], 1.0),
+        ("texts", TEXTS, {"text"}, lambda dev: np.eye(2)[Label(TEXTS).numbers(dev)], 1.0),
+        ("STS-B", (), {"text_a", "text_b"}, lambda dev: Number().numbers(dev), 1.0),
+        ("SWAG", (), {"context", "choices"}, lambda dev: np.eye(4)[dev.targets], 1.0),
         ("tags", tiny_tags.LABELS, {"words"}, gold_tags, 1.0),
         ("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
         ("SQuAD 2.0", (), {"question", "context"}, gold_answers, 100.0),

@@ -33,6 +33,10 @@ def form_of(rows: Columns) -> Form:
 class EmbeddingTarget(Target):
     """A score of a pair of texts, a label of a text, or the vector that a teacher gives a text.
 
+    >>> rows = Columns(("text",), (["a cat", "a dog", "the cat"],), ["cat", "dog", "cat"])
+    >>> EmbeddingTarget().numbers(rows).tolist()
+    [0, 1, 0]
+
     Attributes:
         width: numbers of the model's vectors.
     """
@@ -145,6 +149,11 @@ def collection_of(rows: Columns) -> Collection:
     Of pairs, each anchor is a query, and its positives are the relevant ones of all texts that are
     not anchors. Of labelled texts, each is a query for the other texts of its class. A text has the
     same id as a query and as a passage.
+
+    >>> columns = ["a cat", "a dog"], ["the cat", "the dog"]
+    >>> collection = collection_of(Columns(("text_1", "text_2"), columns))
+    >>> collection.queries, collection.relevant
+    ({'0': 'a cat', '1': 'a dog'}, {'0': {'2': 1}, '1': {'3': 1}})
     """
     number: dict[str, str] = {}
     for column in rows.values:

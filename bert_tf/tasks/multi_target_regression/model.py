@@ -28,6 +28,10 @@ from bert_tf.text import Tokenizer
 class Numbers(Target):
     """A number for each of several targets.
 
+    >>> rows = Columns(("text",), (["a flat"],), [{"size": 54, "price": 210}])
+    >>> Numbers(("price", "size")).checked(rows)
+    [(210.0, 54.0)]
+
     Attributes:
         names: of the targets.
     """

@@ -32,7 +32,14 @@ _CHOICES = ("choices", "endings")
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceNumber(Target):
-    """The number of the right choice, counted from 0."""
+    """The number of the right choice, counted from 0.
+
+    >>> rows = Columns(("context", "choices"), (["She pours"], [["tea", "snow"]]), [2])
+    >>> ChoiceNumber().checked(rows)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: label 0 is 2; it must be the number of one of the 2 choices, ...
+    """
 
     what: ClassVar[str] = "label"
 
@@ -60,7 +67,14 @@ class ChoiceNumber(Target):
 
 
 def same_number(rows: Columns) -> Columns:
-    """The rows. Raises UserError if they have different numbers of choices."""
+    """The rows. Raises UserError if they have different numbers of choices.
+
+    >>> columns = ["She pours", "He"], [["tea", "snow"], ["ran", "sat", "slept"]]
+    >>> same_number(Columns(("context", "choices"), columns))
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: row 1: 3 choices, but earlier rows have 2; give all rows the same...
+    """
     lists = rows.column("choices")
     for row, choices in enumerate(lists):
         if len(choices) != len(lists[0]):

@@ -24,7 +24,11 @@ from bert_tf.text import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Follows(Target):
-    """Whether the second text follows the first. Class 0 is that it does, as in pre-training."""
+    """Whether the second text follows the first. Class 0 is that it does, as in pre-training.
+
+    >>> Follows().numbers(Columns(("text_a", "text_b"), (["a"], ["b"]), [True])).tolist()
+    [0]
+    """
 
     def checked(self, rows: Columns) -> list[bool]:
         for row, value in enumerate(rows.known_targets()):

@@ -33,7 +33,14 @@ COLUMNS = (TextColumn("question"), TextColumn("context"))
 
 @dataclasses.dataclass(frozen=True)
 class Span(Target):
-    """The part of the context that answers the question, or none."""
+    """The part of the context that answers the question, or none.
+
+    >>> columns = ["Where?"], ["In the café."]
+    >>> rows = Columns(("question", "context"), columns, [{"text": "café", "start": 7}])
+    >>> rows = rows.checked(COLUMNS, Span())
+    >>> rows.targets, Span().numbers(rows).tolist()  # é has two bytes
+    ([(Answer(text='café', start=7),)], [[7, 12]])
+    """
 
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
@@ -84,7 +91,11 @@ def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
 
 
 def ids_of(rows: Columns) -> list[str]:
-    """The ids of questions; without ids their numbers."""
+    """The ids of questions; without ids their numbers.
+
+    >>> ids_of(Columns(("question", "context"), (["Where?"], ["In the hills."])))
+    ['0']
+    """
     return list(map(str, range(len(rows)) if rows.ids is None else rows.ids))
 
 

@@ -24,7 +24,12 @@ _CHUNK = 64
 
 @dataclasses.dataclass(frozen=True)
 class Relevance(Target):
-    """A number for each passage of a query, the greater the better."""
+    """A number for each passage of a query, the greater the better.
+
+    >>> rows = Columns(("query", "passages"), (["who"], [["a cat", "a log"]]), [[1, 0.5]])
+    >>> Relevance().numbers(rows.checked(COLUMNS, Relevance())).tolist()
+    [1.0, 0.5]
+    """
 
     what: ClassVar[str] = "relevance"
     plural: ClassVar[str] = "relevances"
@@ -92,7 +97,11 @@ class Keys(NamedTuple):
 
 
 def has_lists(rows: Columns) -> bool:
-    """Whether a query has more than one passage."""
+    """Whether a query has more than one passage.
+
+    >>> has_lists(Columns(("query", "passages"), (["who"], [["a cat", "a log"]])))
+    True
+    """
     return any(len(each) > 1 for each in rows.column("passages"))
 
 

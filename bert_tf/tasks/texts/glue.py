@@ -113,7 +113,12 @@ def read_glue(path: Path, name: str) -> Columns:
 
 
 def benchmark_at(path: Path, name: str) -> str:
-    """The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI."""
+    r"""The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI.
+
+    >>> _ = Path("diagnostic-full.tsv").write_text("Premise\tHypothesis\tLabel\n")
+    >>> benchmark_at(Path("diagnostic-full.tsv"), "mnli")
+    'ax'
+    """
     if name != "mnli" or not path.is_file():
         return name
     _, header = next(read_tsv(path), (0, []))

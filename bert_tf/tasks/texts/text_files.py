@@ -123,7 +123,12 @@ def read_table(
     needs_labels: bool,
     target_of: Callable[[Mapping[str, Any], str], Any] | None = None,
 ) -> Columns:
-    """The rows of a table.
+    r"""The rows of a table, not checked yet.
+
+    >>> _ = Path("train.tsv").write_text("text\tlabel\na film\tgood\n")
+    >>> data = TextData(path=".", format="tsv")
+    >>> read_table(Path("train.tsv"), data, ("text",), ("label",), needs_labels=True).targets
+    ['good']
 
     Args:
         path: the file.

@@ -120,6 +120,9 @@ def word_place(rows: Columns, row: int, word: int) -> str:
     """The place of a word, counted from 0, for a message.
 
     A file with lines has one word a line; a row's place is that of its first word.
+
+    >>> word_place(Columns(("words",), ([["Ada", "sat"]],), None, "train.conll", [7]), 0, 1)
+    'train.conll, line 8'
     """
     if rows.places is not None and rows.unit == "line":
         return f"{rows.source}, line {rows.places[row] + word}"
@@ -141,12 +144,20 @@ def texts_of(rows: Columns) -> list[list[str]]:
 
 
 def split_at(values: np.ndarray, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
-    """[words of all texts, ...] as an array for each text."""
+    """[words of all texts, ...] as an array for each text.
+
+    >>> [each.tolist() for each in split_at(np.array([1, 0, 2]), [["Ada", "sat"], ["She"]])]
+    [[1, 0], [2]]
+    """
     return np.split(values, np.cumsum([len(words) for words in texts])[:-1])
 
 
 def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
     """The checked rows of a file.
+
+    >>> rows = Columns(("words",), ([["Ada", "sat"]],), [("S-PER", "O")], "a.conll", [1])
+    >>> in_scheme(rows).targets  # it was in BIOES
+    [('B-PER', 'O')]
 
     Args:
         rows: all of them have tags, of any scheme, or none.
