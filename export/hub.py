@@ -64,6 +64,7 @@ class HubPreprocessor(Service):
         return {
             "class": "Preprocessor",
             "lower_case": self.tokenizer.lower_case,
+            **self.tokenizer.settings.besides_casing,
             "max_length": self._preprocess.max_length,
         }
 

@@ -246,7 +246,7 @@ class FrozenTask(Answers):
 def _without_weights(file: LiteFile, path: str | os.PathLike) -> Any:
     """The task model that a LiteRT file describes, whose network is the file."""
     vocabulary = file.vocabulary
-    tokenizer = Tokenizer(vocabulary, bool(file.description.lower_case))
+    tokenizer = Tokenizer.of(vocabulary, file.description.tokenizer_settings(vocabulary))
     checkpoint = Checkpoint(
         Path(path), file.description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
     )

@@ -12,6 +12,7 @@ from bert_tf.checkpoints.heads import ENCODER
 from bert_tf.checkpoints.plain_json import checked
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import TokenizerSettings, is_lower_case
 
 # The key of another format's configuration that holds what this format cannot express.
 EXTRA_KEY = "bert_tf"
@@ -26,6 +27,7 @@ class Description:
         head: the class's own constructor arguments.
         encoder: the encoder's sizes.
         lower_case: whether the tokenizer lower-cases; None if that is unknown.
+        tokenizer: its other settings (`TokenizerSettings.besides_casing`).
         vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None if that is unknown.
         labels: names of the classes, in the order of the logits.
         settings: how a task model turns strings into inputs and outputs into answers, such as
@@ -39,13 +41,22 @@ class Description:
     vocabulary: str | None = None
     labels: tuple[str, ...] = ()
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokenizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def tokenizer_settings(self, vocabulary: Sequence[str]) -> TokenizerSettings:
+        """How the tokenizer reads texts; where the casing is unknown, the vocabulary decides it."""
+        lower_case = is_lower_case(vocabulary) if self.lower_case is None else self.lower_case
+        return TokenizerSettings(lower_case, **self.tokenizer)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
         fields = dataclasses.asdict(self)
         # Sorted, so that a checkpoint has the same bytes after a detour through other formats.
         ordered = {name: dict(sorted(fields[name].items())) for name in ("head", "settings")}
-        return fields | ordered | {"labels": list(self.labels)}
+        fields |= ordered | {"labels": list(self.labels)}
+        if not self.tokenizer:
+            del fields["tokenizer"]
+        return fields
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: Path) -> "Description":
@@ -54,7 +65,7 @@ class Description:
         Raises:
             UserError: a field is missing, unknown or of the wrong kind.
         """
-        fields = {"settings": {}} | dict(fields)
+        fields = {"settings": {}, "tokenizer": {}} | dict(fields)
         wrong = _wrong_field(fields)
         if wrong:
             raise UserError(
@@ -67,18 +78,24 @@ class Description:
                 f"{path}: the number of labels is {count}, but num_classes is {classes!r}; copy "
                 "the checkpoint again"
             )
-        encoder = encoder_config(fields["encoder"], path)
-        return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
+        if "lower_case" in fields["tokenizer"]:
+            raise UserError(f"{path}: the casing stands twice; copy the checkpoint again")
+        own = {
+            "encoder": encoder_config(fields["encoder"], path),
+            "labels": tuple(fields["labels"]),
+            "tokenizer": TokenizerSettings.from_dict(fields["tokenizer"], str(path)).besides_casing,
+        }
+        return cls(**fields | own)
 
     def differing(self, other: "Description") -> dict[str, Any]:
         """The fields that differ in `other`, the description read back from another format.
 
         The vocabulary's hash is left out, since other formats have the vocabulary itself.
         """
-        ours, theirs = self.to_dict(), other.to_dict()
+        ours, theirs = ({"tokenizer": {}} | each.to_dict() for each in (self, other))
         fields = {
             name: ours[name]
-            for name in ("model", "head", "lower_case", "labels", "settings")
+            for name in ("model", "head", "lower_case", "labels", "settings", "tokenizer")
             if ours[name] != theirs[name]
         }
         encoder = {
@@ -129,6 +146,7 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
         vocabulary=None if tokenizer is None else vocabulary_hash(tokenizer.vocabulary),
         labels=tuple(getattr(model, "labels", ())),
         settings=dict(getattr(model, "settings", {})),
+        tokenizer={} if tokenizer is None else tokenizer.settings.besides_casing,
     )
 
 
@@ -167,6 +185,7 @@ def _wrong_field(fields: Mapping[str, Any]) -> str | None:
         "vocabulary": str | None,
         "labels": list,
         "settings": dict,
+        "tokenizer": dict,
     }
     for name in kinds.keys() ^ fields.keys():
         return f"{name} is missing" if name in kinds else f"unknown key {name!r}"

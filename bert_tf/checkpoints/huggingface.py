@@ -140,7 +140,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     else:
         model, head = TABLE.model_in(weights)
-    notes = huggingface_tokenizer.differences(folder)
+    notes: tuple[str, ...] = ()
     if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
         notes += (
             "warning: its separate output matrix is ignored; the word embeddings are used instead",
@@ -154,6 +154,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         settings=settings
         if heads.of(model).sentence_transformers
         else _length_of(folder, model, encoder),
+        tokenizer=huggingface_tokenizer.settings(folder),
     )
     return Checkpoint(
         folder,
@@ -205,7 +206,9 @@ def write_weights(
         longest = description.encoder.max_position_embeddings
         if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
-        huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
+        huggingface_tokenizer.write(
+            folder, vocabulary, description.lower_case, description.tokenizer, longest
+        )
 
 
 def _weights(folder: Path) -> Tensors:

@@ -4,7 +4,7 @@ transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every v
 BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from bert_tf.checkpoints import plain_json
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import (
     SPECIAL_TOKENS,
+    TokenizerSettings,
     check_vocabulary,
     read_beside,
     write_beside,
@@ -26,16 +27,17 @@ _OWN_TOKENIZERS = {
     "word_tokenizer_type": ("basic", None),
     "subword_tokenizer_type": ("wordpiece", None),
 }
-# Added tokens that a message shows.
-_SHOWN = 5
+# transformers' own longest word, in characters.
+_LONGEST_WORD = 100
 
 # transformers writes a far larger number for no limit.
 _NO_LENGTH = 10**9
+_CHINESE = "tokenize_chinese_chars"
 # The settings of tokenizer_config.json -> their names in tokenizer.json.
 _NORMALIZER = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
+    _CHINESE: "handle_chinese_chars",
 }
 
 
@@ -48,8 +50,10 @@ def vocabulary(folder: Path) -> tuple[str, ...] | None:
     _check_class(folder)
     pieces = read_beside(folder)
     path = folder / TOKENIZER_FILE
-    if pieces is not None or not path.is_file():
-        return pieces
+    if pieces is not None:
+        return _with_added(pieces, folder)
+    if not path.is_file():
+        return None
     fields = plain_json.read_object(path, "tokenizer")
     try:
         ids = dict(fields["model"]["vocab"])
@@ -73,23 +77,31 @@ def lower_case(folder: Path) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def differences(folder: Path) -> tuple[str, ...]:
-    """Warnings where the tokenizer cleans text differently from BERT's and therefore from ours.
+def settings(folder: Path) -> dict[str, Any]:
+    """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
+
+    transformers leaves special and added tokens whole, and takes a word of more than 100 characters
+    for [UNK] unless tokenizer.json says otherwise.
 
     Raises:
-        UserError: a file is not JSON.
+        UserError: a file is not JSON, or a setting is none that bert_tf has.
     """
-    found, notes = _settings(folder), []
-    lower, strip = found["do_lower_case"], found["strip_accents"]
-    if isinstance(strip, bool) and isinstance(lower, bool) and strip != lower:
-        theirs, ours = ("strips", "keeps") if strip else ("keeps", "strips")
-        notes.append(f"warning: its own tokenizer {theirs} accents, bert_tf's {ours} them")
-    if found["tokenize_chinese_chars"] is False:
-        notes.append("warning: its own tokenizer keeps Chinese words whole, bert_tf's does not")
-    if added := _added_tokens(folder):
-        shown = ", ".join(added[:_SHOWN]) + ", …" * (len(added) > _SHOWN)
-        notes.append(f"warning: its added tokens are read as plain text: {shown}")
-    return tuple(notes)
+    found, longest = _settings(folder), _LONGEST_WORD
+    path = folder / TOKENIZER_FILE
+    if path.is_file():
+        model = plain_json.read_object(path, "tokenizer").get("model")
+        if isinstance(model, dict):
+            longest = model.get("max_input_chars_per_word", longest)
+    fields = {
+        "lower_case": found["do_lower_case"] is not False,
+        "special_tokens": "whole",
+        "added_tokens": list(_added_tokens(folder)),
+        "longest_word": longest,
+    }
+    for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
+        if isinstance(found[name], bool):
+            fields[ours] = found[name]
+    return TokenizerSettings.from_dict(fields, str(folder)).besides_casing
 
 
 def _check_class(folder: Path) -> None:
@@ -106,8 +118,8 @@ def _check_class(folder: Path) -> None:
             )
 
 
-def _added_tokens(folder: Path) -> list[str]:
-    """The tokens that were added to BERT's, in the order of their ids."""
+def _added_tokens(folder: Path) -> dict[str, int]:
+    """The tokens that were added to BERT's, with their ids, in the order of these."""
     found: dict[str, int] = {}
     for name in (ADDED_FILE, CONFIG_FILE, TOKENIZER_FILE):
         if not (folder / name).is_file():
@@ -130,7 +142,25 @@ def _added_tokens(folder: Path) -> list[str]:
                 for each in (listed if isinstance(listed, list) else ())
                 if isinstance(each, dict) and type(each.get("id")) is int
             }
-    return sorted(found.keys() - {*SPECIAL_TOKENS}, key=found.__getitem__)
+    names = sorted(found.keys() - {*SPECIAL_TOKENS}, key=found.__getitem__)
+    return {name: found[name] for name in names}
+
+
+def _with_added(pieces: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """The pieces of vocab.txt and the added tokens whose ids follow.
+
+    Raises:
+        UserError: an added token has an id that is another piece's, or leaves a gap.
+    """
+    for token, id in _added_tokens(folder).items():
+        if id == len(pieces):
+            pieces += (token,)
+        elif not (0 <= id < len(pieces) and pieces[id] == token):
+            raise UserError(
+                f"{folder}: the added token {token!r} has the id {id}, which is another piece's or "
+                f"leaves a gap after the {len(pieces)} pieces of the vocabulary; correct it"
+            )
+    return pieces
 
 
 def max_length(folder: Path) -> int | None:
@@ -159,16 +189,41 @@ def _settings(folder: Path) -> dict[str, Any]:
     return found
 
 
-def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int) -> None:
-    """Writes vocab.txt, and tokenizer_config.json with the casing if it is known."""
+def write(
+    folder: Path,
+    pieces: Sequence[str],
+    lower_case: bool | None,
+    tokenizer: Mapping[str, Any],
+    max_length: int,
+) -> None:
+    """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer.
+
+    Args:
+        folder: where to.
+        pieces: the vocabulary.
+        lower_case, tokenizer: as in a `Description`.
+        max_length: the most tokens of an input.
+    """
     write_beside(folder, pieces)
     fields: dict[str, Any] = {
         "tokenizer_class": "BertTokenizer",
         "model_max_length": max_length,
-        "tokenize_chinese_chars": True,
-        "strip_accents": None,
+        _CHINESE: tokenizer.get("split_chinese", True),
+        "strip_accents": tokenizer.get("strip_accents"),
     }
     fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
+    if added := tokenizer.get("added_tokens"):
+        fields["added_tokens_decoder"] = {
+            str(pieces.index(token)): {
+                "content": token,
+                "lstrip": False,
+                "normalized": True,
+                "rstrip": False,
+                "single_word": False,
+                "special": False,
+            }
+            for token in added
+        }
     plain_json.write(folder / CONFIG_FILE, fields)

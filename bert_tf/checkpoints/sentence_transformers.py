@@ -100,10 +100,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     inner = huggingface.open_checkpoint(transformer)
     config, fields = _fields(folder / CONFIG_FILE), _fields(transformer / _TRANSFORMER_FILE)
     _check_transformer(fields, transformer / _TRANSFORMER_FILE)
-    lower_case, notes = inner.description.lower_case, inner.notes
+    lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
     if _field(fields, "do_lower_case", bool, False, transformer / _TRANSFORMER_FILE):
-        if lower_case is False:
-            notes += ("warning: its own tokenizer keeps accents, bert_tf's strips them",)
+        if lower_case is False:  # the texts are lower-cased before its tokenizer
+            tokenizer = {"strip_accents": False} | tokenizer
         lower_case = True
     path = folder / CONFIG_FILE
     prompts = _field(config, "prompts", dict, {}, path)
@@ -137,6 +137,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         inner.encoder,
         lower_case=lower_case,
         settings=settings,
+        tokenizer=tokenizer,
     )
     return Checkpoint(
         folder,
@@ -144,7 +145,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         tensors.joined(*weights),
         TABLE,
         inner.read_vocabulary,
-        notes,
+        inner.notes,
     ).check()
 
 

@@ -88,7 +88,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
     settled, vocabulary = settle(loaded)
     vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
-    tokenizer = Tokenizer(vocab, settled.tokenizer.settled_lower_case)
+    tokenizer = Tokenizer.of(vocab, settled.tokenizer.settings)
     if arguments.tfrecords:
         record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
     elif arguments.beam is not None:

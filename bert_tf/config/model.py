@@ -4,6 +4,7 @@ from typing import Literal
 
 from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import TokenizerSettings
 
 
 class TokenizerConfig(Section):
@@ -17,19 +18,37 @@ class TokenizerConfig(Section):
     any script, is a cased one.
     """
 
+    strip_accents: bool | None = None
+    """Whether accents are removed. null takes the checkpoint's setting, or else does as
+    `lower_case` says.
+    """
+    split_chinese: bool | None = None
+    """Whether each Chinese character is a word of its own, as BERT has it (the default)."""
+    special_tokens: Literal["text", "whole"] | None = None
+    """Whether `[MASK]`, `[SEP]` and the others inside a text are plain `text`, as in BERT's own
+    tokenizer (the default), or stay `whole`, as in transformers.
+    """
+    added_tokens: list[str] | None = None
+    """Further pieces of the vocabulary that stay whole in a text."""
+    longest_word: Count | None = None
+    """Characters of the longest word that is cut into pieces (default: 200); a longer one is
+    `[UNK]`.
+    """
+
     @property
-    def settled_lower_case(self) -> bool:
-        """`lower_case` of a run that has started, which decides it if it is null.
+    def settings(self) -> TokenizerSettings:
+        """The settings of a run that has started, which decides `lower_case` if it is null.
 
         Raises:
-            UserError: it is null.
+            UserError: `lower_case` is null, or a value is none that a tokenizer has.
         """
         if self.lower_case is None:
             raise UserError(
                 "tokenizer.lower_case cannot be derived from the vocabulary; set it to true or "
                 "false"
             )
-        return self.lower_case
+        given = self.model_dump(exclude={"vocab"}, exclude_none=True)
+        return TokenizerSettings.from_dict(given, "the section tokenizer")
 
 
 class ModelConfig(Section):

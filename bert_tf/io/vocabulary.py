@@ -87,6 +87,18 @@ class TokenizerSettings:
         default = dataclasses.asdict(TokenizerSettings()) | {"added_tokens": []}
         return {name: value for name, value in fields.items() if value != default[name]}
 
+    def differing(self, other: "TokenizerSettings") -> str | None:
+        """The name of the first setting that differs from the other's; None if none does."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "strip_accents"]
+        names.append("strips_accents")
+        different = [name for name in names if getattr(self, name) != getattr(other, name)]
+        return different[0].replace("strips", "strip") if different else None
+
+    @property
+    def besides_casing(self) -> dict[str, Any]:
+        """`to_dict` without `lower_case`, which files have had for longer than the others."""
+        return {name: value for name, value in self.to_dict().items() if name != "lower_case"}
+
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], name: str) -> "TokenizerSettings":
         """What `to_dict` made; `name` is what has the fields, for messages.
@@ -103,7 +115,10 @@ class TokenizerSettings:
                 )
         if not isinstance(fields.get("added_tokens", []), list | tuple):
             raise UserError(f"{name} is damaged (added_tokens is not a list); copy it again")
-        return cls(**fields)
+        try:
+            return cls(**fields)
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
 
 
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:

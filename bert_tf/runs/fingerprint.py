@@ -79,7 +79,7 @@ def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
         ]
     else:
         text = [data.path, data.split, corpus.size]
-    how = [data.format, data.dev_fraction, tokenizer.lower_case, tokenizer.vocabulary]
+    how = [data.format, data.dev_fraction, tokenizer.settings.to_dict(), tokenizer.vocabulary]
     return _of([text, how])
 
 

@@ -23,7 +23,7 @@ from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.json_files import read_json
 from bert_tf.io.refusals import explained
 from bert_tf.io.vocabulary import VOCABULARY_FILE
-from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of
+from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_tokenizer_of
 from bert_tf.tasks import from_checkpoint
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
@@ -99,7 +99,7 @@ class RunFolder(Generic[Config]):
         before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
         if before is not None and run.has_saved:
             # The file that its vocabulary was copied from may be gone.
-            run.config = with_casing_of(before, config)
+            run.config = with_tokenizer_of(before, config)
             if changed := tell_difference(before, run.config):
                 raise UserError(
                     f"{path} holds a run with a different {changed}; choose another --out, or "

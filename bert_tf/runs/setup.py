@@ -1,5 +1,6 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,8 @@ def seed_everything(settings: TrainConfig) -> None:
 
 
 def make_tokenizer(run: RunFolder[RunConfig]) -> Tokenizer:
-    """The run's own copy of the vocabulary, with the configured casing."""
-    return Tokenizer(run.vocabulary, lower_case=run.config.tokenizer.settled_lower_case)
+    """The run's own copy of the vocabulary, with the configured settings."""
+    return Tokenizer.of(run.vocabulary, run.config.tokenizer.settings)
 
 
 def fixed_length(settings: TrainConfig) -> int | None:
@@ -158,8 +159,10 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
             f"the vocabulary has the size of that of the checkpoint {checkpoint.folder}, but "
             "other pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
-    if known.lower_case not in (None, tokenizer.lower_case):
+    theirs = known.tokenizer_settings(own)
+    wrong = tokenizer.settings.differing(theirs)
+    if wrong and not (wrong == "lower_case" and known.lower_case is None):
         raise UserError(
-            f"tokenizer.lower_case is {str(tokenizer.lower_case).lower()}, but "
-            f"{checkpoint.folder} was trained with {str(known.lower_case).lower()}"
+            f"tokenizer.{wrong} is {json.dumps(getattr(tokenizer.settings, wrong))}, but "
+            f"{checkpoint.folder} was trained with {json.dumps(getattr(theirs, wrong))}"
         )

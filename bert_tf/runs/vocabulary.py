@@ -1,7 +1,7 @@
-"""The vocabulary and the casing of a run, from its configuration or its initial checkpoint."""
+"""The vocabulary of a run and how its tokenizer reads texts, from its configuration or its initial checkpoint."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
@@ -17,16 +17,19 @@ Kind = TypeVar("Kind", bound=RunConfig)
 Find = Callable[[RunConfig], Checkpoint | None]
 
 
-def with_casing_of(before: RunConfig, config: Kind) -> Kind:
-    """The configuration of a resumed run, with the casing that was decided at its start."""
-    if config.tokenizer.lower_case is not None:
-        return config
-    return _with_casing(config, before.tokenizer.lower_case)
+def with_tokenizer_of(before: RunConfig, config: Kind) -> Kind:
+    """The configuration of a resumed run, with the settings that were decided at its start."""
+    return _with_settings(config, before.tokenizer.model_dump(exclude={"vocab"}))
 
 
-def _with_casing(config: Kind, lower_case: bool | None) -> Kind:
-    tokenizer = config.tokenizer.model_copy(update={"lower_case": lower_case})
-    return config.model_copy(update={"tokenizer": tokenizer})
+def _with_settings(config: Kind, settings: Mapping[str, Any]) -> Kind:
+    """The configuration with these settings of the tokenizer where it has null."""
+    decided = {
+        name: value
+        for name, value in settings.items()
+        if value is not None and getattr(config.tokenizer, name) is None
+    }
+    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=decided)})
 
 
 def find_initial(config: RunConfig) -> Checkpoint | None:
@@ -48,33 +51,33 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
 
 
 def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
-    """The configuration with its casing, and the text of its vocabulary file.
+    """The configuration with its tokenizer's settings, and the text of its vocabulary file.
 
     If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
 
     Args:
         config: the configuration of the run.
-        find: opens the initial checkpoint; it is called only if something is read from it.
+        find: opens the initial checkpoint.
 
     Raises:
         UserError: the vocabulary or the checkpoint that the configuration names is missing.
     """
-    choice = config.tokenizer
-    lower_case = choice.lower_case
+    choice, checkpoint = config.tokenizer, find(config)
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        known = checkpoint.description
+        settings = {"lower_case": known.lower_case, **known.tokenizer}
     if choice.vocab is not None:
         vocabulary = read_text(choice.vocab, "vocabulary")
-    checkpoint = find(config) if choice.vocab is None or lower_case is None else None
-    if checkpoint is not None:
-        if lower_case is None:
-            lower_case = checkpoint.description.lower_case
-        if choice.vocab is None:
-            pieces = checkpoint.read_vocabulary()
-            if pieces is None:
-                raise UserError(
-                    f"{config.source} has no vocabulary; set tokenizer.vocab to the file that it "
-                    "was trained with"
-                )
-            vocabulary = file_text(pieces)
-    if lower_case is None:
-        lower_case = is_lower_case(vocabulary.split())
-    return _with_casing(config, lower_case), vocabulary
+    elif checkpoint is not None:
+        pieces = checkpoint.read_vocabulary()
+        if pieces is None:
+            raise UserError(
+                f"{config.source} has no vocabulary; set tokenizer.vocab to the file that it "
+                "was trained with"
+            )
+        vocabulary = file_text(pieces)
+    config = _with_settings(config, settings)
+    if config.tokenizer.lower_case is None:
+        config = _with_settings(config, {"lower_case": is_lower_case(vocabulary.split())})
+    return config, vocabulary

@@ -59,7 +59,7 @@ _MOST_PARTS = 1000
 # Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
 # Nested arguments that their class checks itself.
-_CHECKED_LATER = ("prompts", "dense")
+_CHECKED_LATER = ("prompts", "dense", "tokenizer_settings")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -224,7 +224,12 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
         raise _Damage("it has no encoder sizes")
     own: dict[str, Any] = {"trainable": bool, "name": str}
     if registry.family_of(cls.__name__) is not None:
-        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
+        own |= {
+            "vocabulary": str | None,
+            "lower_case": bool,
+            "tokenizer_settings": dict,
+            "format": int,
+        }
     if wrong := wrong_argument(cls, node["config"], **own):
         raise _Damage(wrong)
     return cls

@@ -49,7 +49,7 @@ from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.atomic import atomic_path
-from bert_tf.io.vocabulary import read_beside, write_beside
+from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import fitting, from_checkpoint, inputs
 from bert_tf.tasks.keras_files import FORMAT
@@ -143,7 +143,7 @@ class TaskModel(EncoderModel):
         self.labels = ()
         self.origin: Any = None
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
-        self._vocabulary: tuple[str | None, bool] = (None, True)
+        self._vocabulary: tuple[str | None, TokenizerSettings] = (None, TokenizerSettings())
         # Traced signatures. Keras tracks what a plain dict holds, but not this.
         self._functions: UserDict[str, Callable] = UserDict()
         self._network: Network | None = None
@@ -520,11 +520,17 @@ class TaskModel(EncoderModel):
         """
         config = super().get_config()
         config.pop("num_classes", None)
-        known, lower_case = self._vocabulary
+        known, settings = self._vocabulary
         if self._tokenizer is not None:
             known = vocabulary_hash(self._tokenizer.vocabulary)
-            lower_case = self._tokenizer.lower_case
-        own: dict[str, Any] = {"vocabulary": known, "lower_case": lower_case, "format": FORMAT}
+            settings = self._tokenizer.settings
+        own: dict[str, Any] = {
+            "vocabulary": known,
+            "lower_case": settings.lower_case,
+            "format": FORMAT,
+        }
+        if settings.besides_casing:
+            own["tokenizer_settings"] = settings.besides_casing
         if self.has_labels:
             own["labels"] = list(self.labels)
         return config | self.settings | own
@@ -542,7 +548,14 @@ class TaskModel(EncoderModel):
                 "bert_tf to load it"
             )
         frozen = fields.pop("frozen", ())
-        vocabulary = fields.pop("vocabulary", None), fields.pop("lower_case", True)
+        settings = TokenizerSettings.from_dict(
+            {
+                "lower_case": fields.pop("lower_case", True),
+                **fields.pop("tokenizer_settings", {}),
+            },
+            f"this {cls.__name__}",
+        )
+        vocabulary = fields.pop("vocabulary", None), settings
         encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))
         model = cls(encoder, None, **fields)
         model._vocabulary = vocabulary
@@ -560,7 +573,7 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: it is missing, damaged, or not the one that the model was saved with.
         """
-        known, lower_case = self._vocabulary
+        known, settings = self._vocabulary
         if known is None:
             return
         vocabulary = read_beside(Path(folder))
@@ -569,7 +582,7 @@ class TaskModel(EncoderModel):
                 "the vocabulary in the .keras file is not the one that was saved; copy the file "
                 "again"
             )
-        self._set_tokenizer(Tokenizer(vocabulary, lower_case))
+        self._set_tokenizer(Tokenizer.of(vocabulary, settings))
 
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs: Any) -> None:
         """Keras's `save`: a `.keras` file with vocabulary and labels inside, written atomically.

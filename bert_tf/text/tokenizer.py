@@ -23,7 +23,6 @@ from bert_tf.io.vocabulary import (
     UNK,
     TokenizerSettings,
     check_vocabulary,
-    is_lower_case,
     read_vocabulary,
 )
 from bert_tf.text import characters, cleaning
@@ -165,7 +164,7 @@ class Tokenizer:
 
     @classmethod
     def from_checkpoint(cls, path: str | os.PathLike | Checkpoint) -> "Tokenizer":
-        """The tokenizer that belongs to a checkpoint, with its vocabulary and its casing.
+        """The tokenizer that belongs to a checkpoint, with its vocabulary and its settings.
 
         A checkpoint that does not record its casing is cased if a piece of its vocabulary has a
         capital letter.
@@ -181,8 +180,7 @@ class Tokenizer:
         vocabulary = checkpoint.read_vocabulary()
         if vocabulary is None:
             raise UserError(f"{checkpoint.folder} has no vocabulary; copy its vocab.txt there")
-        lower_case = checkpoint.description.lower_case
-        return cls(vocabulary, is_lower_case(vocabulary) if lower_case is None else lower_case)
+        return cls.of(vocabulary, checkpoint.description.tokenizer_settings(vocabulary))
 
     @property
     def vocab_size(self) -> int:

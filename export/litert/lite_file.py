@@ -93,7 +93,7 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
     single = model.input_names == ("text",) and isinstance(form, DeviceForm)
     if not single or form.outputs.keys() not in ({"probabilities"}, {"embedding"}):
         return False
-    obstacle = mediapipe.obstacle(network, model.tokenizer.lower_case)
+    obstacle = mediapipe.obstacle(network, model.tokenizer.settings)
     if obstacle is None:
         logger.warning(mediapipe.DIFFERENCES)
     else:

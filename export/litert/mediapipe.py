@@ -23,6 +23,7 @@ stored (float32, float16, int8) makes no difference. The embedder normalizes on 
 """
 
 from bert_tf.export.litert.tables import FlatTable
+from bert_tf.io.vocabulary import TokenizerSettings
 
 DIFFERENCES = (
     "MediaPipe lowercases only ASCII letters and keeps accents, so texts with other letters or "
@@ -41,16 +42,23 @@ _SHAPE, _TYPE = 0, 1
 _FLOAT32, _INT32, _UINT8 = 0, 2, 3
 
 
-def obstacle(model: bytes, lower_case: bool) -> str | None:
+def obstacle(model: bytes, tokenizer: TokenizerSettings) -> str | None:
     """Why MediaPipe's text tasks cannot run a model, in a sentence; None if they can.
 
     Args:
         model: what TensorFlow's converter returned, or `with_metadata`.
-        lower_case: whether the model's vocabulary is uncased.
+        tokenizer: how the model's tokenizer reads texts. Special tokens in a text and very long
+            words, which MediaPipe always splits, are no obstacle.
     """
     subgraphs = FlatTable.root(model).tables(_SUBGRAPHS)
-    if not lower_case:
+    if not tokenizer.lower_case:
         return "MediaPipe lowercases every text, but the vocabulary is cased"
+    if not tokenizer.strips_accents:
+        return "MediaPipe strips accents, but the vocabulary has them"
+    if not tokenizer.split_chinese:
+        return "MediaPipe splits Chinese words into characters, but the tokenizer keeps them whole"
+    if tokenizer.added_tokens:
+        return f"MediaPipe would split the added token {tokenizer.added_tokens[0]!r}"
     if len(subgraphs) != 1:
         return f"MediaPipe takes one length and one subgraph, but the model has {len(subgraphs)}"
     tensors = subgraphs[0].tables(_TENSORS)

@@ -40,6 +40,7 @@ from bert_tf.data.corpora.tokenizing import TokenizedDocument, batches, tokenize
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import Tokenizer
 
 Key = tuple[int, int, int]
@@ -93,7 +94,7 @@ def run(
     """
     import apache_beam as beam
 
-    vocabulary = (tokenizer.vocabulary, tokenizer.lower_case)
+    vocabulary = (tokenizer.vocabulary, tokenizer.settings)
     with _explained(), beam.Pipeline(options=options) as pipeline:
         documents = (
             pipeline
@@ -203,14 +204,14 @@ def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[_Batch
         yield _Batch(number, n, documents)
 
 
-def _tokenize(batch: _Batch, vocabulary: tuple[tuple[str, ...], bool]) -> _Batch:
+def _tokenize(batch: _Batch, vocabulary: tuple[tuple[str, ...], TokenizerSettings]) -> _Batch:
     return batch._replace(documents=list(tokenized(batch.documents, _tokenizer(*vocabulary))))
 
 
 @functools.lru_cache(maxsize=1)
-def _tokenizer(vocabulary: tuple[str, ...], lower_case: bool) -> Tokenizer:
+def _tokenizer(vocabulary: tuple[str, ...], settings: TokenizerSettings) -> Tokenizer:
     """One for each worker process, since it cannot be sent to it."""
-    return Tokenizer(vocabulary, lower_case)
+    return Tokenizer.of(vocabulary, settings)
 
 
 def _measure(batch: _Batch) -> Sizes:
@@ -244,7 +245,7 @@ def _write(shard: tuple[Place, Iterable[_Batch]], folder: str) -> tuple[Place, S
 def _finish(
     shards: list[tuple[Place, Shard]],
     folder: str,
-    vocabulary: tuple[tuple[str, ...], bool],
+    vocabulary: tuple[tuple[str, ...], TokenizerSettings],
     dev_fraction: float,
 ) -> None:
     ordered = sorted(shards, key=lambda shard: shard[0])

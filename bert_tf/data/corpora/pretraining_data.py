@@ -1,5 +1,6 @@
 """The data of a pre-training, as its configuration names them: text, token shards or TFRecords."""
 
+import json
 import os
 from pathlib import Path
 
@@ -147,9 +148,16 @@ def open_shards(
         cross_documents=config.data.cross_documents,
         attention=attention,
     )
-    if data.vocabulary != tokenizer.vocabulary or data.lower_case != tokenizer.lower_case:
+    if data.vocabulary != tokenizer.vocabulary or (
+        wrong := tokenizer.settings.differing(data.tokenizer)
+    ):
         raise UserError(
-            f"{folder} was tokenized with a different vocabulary, or without tokenizer.lower_case "
-            f"{str(tokenizer.lower_case).lower()}; run bert-tf pretrain-data again"
+            f"{folder} was tokenized with "
+            + (
+                f"tokenizer.{wrong} {json.dumps(getattr(data.tokenizer, wrong))}"
+                if data.vocabulary == tokenizer.vocabulary
+                else "a different vocabulary"
+            )
+            + "; run bert-tf pretrain-data again"
         )
     return data

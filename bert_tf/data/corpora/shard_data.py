@@ -60,7 +60,7 @@ class ShardData(StepData):
 
     Attributes:
         vocabulary: the tokens in the order of their ids.
-        lower_case: whether the text was lower-cased.
+        tokenizer: how the tokenizer read the text.
         steps_per_epoch: batches after which every shard has had its turn.
         max_predictions: columns for predictions.
 
@@ -89,7 +89,7 @@ class ShardData(StepData):
         check_rows(max_length, max_predictions, next_sentence, attention)
         self._shards = TokenShards(folder)
         self.vocabulary = self._shards.vocabulary
-        self.lower_case = self._shards.lower_case
+        self.tokenizer = self._shards.tokenizer
         self._masking: Masking | None = None
         self._reversed = attention == "right_to_left"
         self.max_predictions = max_length - 1

@@ -199,6 +199,7 @@ def write_manifest(
         "vocab_size": tokenizer.vocab_size,
         "vocab_sha256": checksum(folder / VOCABULARY_FILE),
         "lower_case": tokenizer.lower_case,
+        "tokenizer": tokenizer.settings.besides_casing,
         "dev_fraction": dev_fraction,
     } | {part: [dataclasses.asdict(shard) for shard in shards[part]] for part in (TRAIN, DEV)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ import numpy as np
 from bert_tf.data.corpora.pairing import Documents
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, read_text
-from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings, read_vocabulary
 
 MANIFEST = "manifest.json"
 FORMAT = "bert_tf token shards 1"
@@ -86,7 +86,7 @@ class TokenShards:
 
     Attributes:
         vocabulary: the tokens in the order of their ids.
-        lower_case: whether the tokenizer lower-cased.
+        tokenizer: how the tokenizer read texts.
         dev_fraction: the share of the documents that was to be held out.
         parts: the shards of `train` and of `dev`, in the order of the corpus.
 
@@ -109,7 +109,10 @@ class TokenShards:
                     f"{path} has the format {manifest['format']!r}, not {FORMAT!r}; write it "
                     "again with `bert-tf pretrain-data`"
                 )
-            self.lower_case = bool(manifest["lower_case"])
+            self.tokenizer = TokenizerSettings.from_dict(
+                {"lower_case": bool(manifest["lower_case"]), **manifest.get("tokenizer", {})},
+                str(path),
+            )
             self.dev_fraction = float(manifest["dev_fraction"])
             self.parts = {
                 part: tuple(Shard.read(entry) for entry in manifest[part]) for part in (TRAIN, DEV)

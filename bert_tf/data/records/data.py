@@ -21,7 +21,7 @@ from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
 from bert_tf.errors import UserError
 from bert_tf.io.files import first_of, read_text
-from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings, read_vocabulary
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
@@ -269,9 +269,13 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
             f"the examples in {folder} were made with a different vocabulary; set tokenizer.vocab "
             "to theirs, or write them again with `bert-tf pretrain-data`"
         )
-    if manifest["lower_case"] != tokenizer.lower_case:
+    theirs = TokenizerSettings.from_dict(
+        {"lower_case": manifest["lower_case"], **manifest.get("tokenizer", {})},
+        str(folder / MANIFEST),
+    )
+    if wrong := tokenizer.settings.differing(theirs):
         raise UserError(
-            f"the examples in {folder} were made without tokenizer.lower_case "
-            f"{str(tokenizer.lower_case).lower()}; change that key, or write them again with "
-            "`bert-tf pretrain-data`"
+            f"the examples in {folder} were made without tokenizer.{wrong} "
+            f"{json.dumps(getattr(tokenizer.settings, wrong))}; change that key, or write them "
+            "again with `bert-tf pretrain-data`"
         )

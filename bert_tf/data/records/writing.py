@@ -68,6 +68,7 @@ def write_records(
             "max_length": record.max_length,
             "max_predictions": record.max_predictions,
             "lower_case": tokenizer.lower_case,
+            "tokenizer": tokenizer.settings.besides_casing,
         } | counts
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     for part, count in counts.items():

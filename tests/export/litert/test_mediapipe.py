@@ -15,6 +15,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.mediapipe import INPUTS, obstacle
+from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.export.litert import networks
@@ -72,15 +73,15 @@ REFUSED = {
 @pytest.mark.parametrize("case", [*TAKEN, *REFUSED])
 def test_an_obstacle_is_named(case):
     network, form, why = (TAKEN | REFUSED)[case]
-    found = obstacle(converted(network, **form), lower_case=True)
+    found = obstacle(converted(network, **form), TokenizerSettings())
     assert found is None if case in TAKEN else found and re.search(why, found), found
 
 
 def test_several_lengths_and_a_cased_vocabulary_are_obstacles(tmp_path):
     model = networks.converted_for_lengths(Network(), (8, 16), tmp_path / "model")
-    found = obstacle(model, lower_case=True)
+    found = obstacle(model, TokenizerSettings())
     assert found == "MediaPipe takes one length and one subgraph, but the model has 2"
-    found = obstacle(converted(Network()), lower_case=False)
+    found = obstacle(converted(Network()), TokenizerSettings(lower_case=False))
     assert found == "MediaPipe lowercases every text, but the vocabulary is cased"
 
 
@@ -155,7 +156,7 @@ def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
 
 def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "bert_tf")
-    cased = Tokenizer([*tiny.VOCABULARY, "Cat"], lower_case=False)
+    cased = Tokenizer([*tiny.VOCABULARY, "Cat"], TokenizerSettings(lower_case=False))
     sizes = {"vocab_size": len(tiny.VOCABULARY) + 1, "num_hidden_layers": 1}
     encoder = Encoder(tiny.encoder_config(8, **sizes))
     model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
