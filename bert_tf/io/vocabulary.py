@@ -4,11 +4,13 @@ The format is that of google-research/bert (`tokenization.load_vocab`). The refe
 lines and repeated pieces without a message. Here both are errors, because they shift or hide ids.
 """
 
+import dataclasses
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
@@ -16,9 +18,92 @@ from bert_tf.io.files import read_text
 VOCABULARY_FILE = "vocab.txt"
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
+# The greatest `longest_word`: more repetitions no regular expression of TensorFlow counts.
+LONGEST_WORD = 999
+_ALLOWED = {
+    "lower_case": "true or false",
+    "strip_accents": "true, false, or None, which follows lower_case",
+    "split_chinese": "true or false",
+    "special_tokens": '"text" or "whole"',
+    "longest_word": f"a whole number from 1 to {LONGEST_WORD}",
+    "added_tokens": "strings that are not blank",
+}
+
 # What does not count at the ends of a line. Other kinds of spaces are pieces of published
 # vocabularies.
 _BLANKS = " \t\r"
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerSettings:
+    """How a tokenizer reads texts, besides its vocabulary.
+
+    >>> TokenizerSettings(lower_case=False, split_chinese=False).to_dict()
+    {'lower_case': False, 'split_chinese': False}
+
+    Attributes:
+        lower_case: whether text is lower-cased.
+        strip_accents: whether accents are dropped; None follows `lower_case`.
+        split_chinese: whether each CJK ideograph is a word of its own.
+        special_tokens: whether "[MASK]" and the others are plain "text", or stay "whole".
+        added_tokens: strings that stay whole in text; each is a piece of the vocabulary.
+        longest_word: a word of more characters is [UNK].
+
+    Raises:
+        UserError: a value is none of these.
+    """
+
+    lower_case: bool = True
+    strip_accents: bool | None = None
+    split_chinese: bool = True
+    special_tokens: str = "text"
+    added_tokens: tuple[str, ...] = ()
+    longest_word: int = 200
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "added_tokens", tuple(self.added_tokens))
+        kinds = {"lower_case": bool, "strip_accents": bool | None, "split_chinese": bool}
+        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
+        if self.special_tokens not in ("text", "whole"):
+            wrong.append("special_tokens")
+        if type(self.longest_word) is not int or not 1 <= self.longest_word <= LONGEST_WORD:
+            wrong.append("longest_word")
+        if not all(isinstance(token, str) and token.strip() for token in self.added_tokens):
+            wrong.append("added_tokens")
+        if wrong:
+            raise UserError(
+                f"{wrong[0]} of the tokenizer is {getattr(self, wrong[0])!r}; it must be "
+                f"{_ALLOWED[wrong[0]]}"
+            )
+
+    @property
+    def strips_accents(self) -> bool:
+        """`strip_accents`, or what it follows."""
+        return self.lower_case if self.strip_accents is None else self.strip_accents
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings that are not the default, as plain data for JSON."""
+        fields = dataclasses.asdict(self) | {"added_tokens": [*self.added_tokens]}
+        default = dataclasses.asdict(TokenizerSettings()) | {"added_tokens": []}
+        return {name: value for name, value in fields.items() if value != default[name]}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any], name: str) -> "TokenizerSettings":
+        """What `to_dict` made; `name` is what has the fields, for messages.
+
+        Raises:
+            UserError: a field is unknown, or of the wrong kind.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for each in fields:
+            if each not in known:
+                raise UserError(
+                    f"{name}: the tokenizer has an unknown setting {each!r}; update bert_tf, or "
+                    "copy it again"
+                )
+        if not isinstance(fields.get("added_tokens", []), list | tuple):
+            raise UserError(f"{name} is damaged (added_tokens is not a list); copy it again")
+        return cls(**fields)
 
 
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:

@@ -197,7 +197,8 @@ class LiteTokenizer:
 
     def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> _FlatPieces:
         """The pieces of `texts`, string [batch]; without offsets, only `splits` and `ids` hold."""
-        lower_case, whole = self.tokenizer.lower_case, self.tokenizer.keep_special_tokens
+        lower_case = self.tokenizer.lower_case
+        whole = self.tokenizer.settings.special_tokens == "whole"
         spared = CAPITAL_SIGMA if self._has_sigmas else ""
         cleaned = normalize(texts, _cleaning_model(lower_case, spared))
         if not (with_offsets or whole or self._has_sigmas):

@@ -5,6 +5,7 @@ implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524) in line
 are cleaned first; see `cleaning`.
 """
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import (
     SPECIAL_TOKENS,
     UNK,
+    TokenizerSettings,
     check_vocabulary,
     is_lower_case,
     read_vocabulary,
@@ -82,45 +84,84 @@ class Tokenizer:
     [b'the cats sat .', b'the [UNK]']
     >>> tokenizer.tokenize("The [MASK]").numpy().tolist()  # in text "[MASK]" is three unknown words
     [5, 1, 1, 1]
-    >>> Tokenizer(pieces, keep_special_tokens=True).tokenize("The [MASK]").numpy().tolist()
+    >>> Tokenizer(pieces, special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
     [5, 4]
 
     Attributes:
         vocabulary: tuple of the pieces in the order of their ids.
-        lower_case: whether text is lower-cased and stripped of accents.
-        keep_special_tokens: whether "[MASK]" and the other special tokens stay whole in text.
+        settings: how texts are read (`bert_tf.io.vocabulary.TokenizerSettings`).
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
     def __init__(
         self,
-        vocab: str | os.PathLike | Sequence[str],
+        vocabulary: str | os.PathLike | Sequence[str],
         lower_case: bool = True,
-        keep_special_tokens: bool = False,
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+        special_tokens: str = "text",
+        added_tokens: Sequence[str] = (),
+        longest_word: int = 200,
     ):
         """Builds the tokenizer.
 
         Args:
-            vocab: path of a vocabulary file, or the pieces themselves in the order of their ids.
-            lower_case: lower-case and strip accents, as for the uncased checkpoints.
-            keep_special_tokens: take "[MASK]", "[CLS]" … in text for the special tokens. By
-                default they are plain text, as in the reference.
+            vocabulary: path of a vocabulary file, or the pieces themselves in the order of their
+                ids.
+            lower_case: lower-case, as for the uncased checkpoints.
+            strip_accents: drop accents; None does as `lower_case` says, as in the reference.
+            split_chinese: make each CJK ideograph a word of its own, as in the reference.
+            special_tokens: "whole" takes "[MASK]", "[CLS]" … in text for the special tokens.
+                "text" takes them for plain text, as in the reference.
+            added_tokens: further pieces of the vocabulary that stay whole in text.
+            longest_word: characters of the longest word that is cut into pieces; longer words are
+                [UNK].
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
-                or lacks a special token.
+                or lacks a special or an added token; or a setting is none of these.
         """
-        if isinstance(vocab, str | os.PathLike):
-            self.vocabulary = read_vocabulary(vocab)
+        if isinstance(vocabulary, str | os.PathLike):
+            self.vocabulary = read_vocabulary(vocabulary)
         else:
-            self.vocabulary = check_vocabulary(vocab)
-        self.lower_case = lower_case
-        self.keep_special_tokens = keep_special_tokens
+            self.vocabulary = check_vocabulary(vocabulary)
+        self.settings = TokenizerSettings(
+            lower_case,
+            strip_accents,
+            split_chinese,
+            special_tokens,
+            tuple(added_tokens),
+            longest_word,
+        )
+        for token in self.settings.added_tokens:
+            if token not in self.vocabulary:
+                raise UserError(f"the added token {token!r} is not in the vocabulary; add it there")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.vocabulary.index(token) for token in SPECIAL_TOKENS
         )
         # Raises the error of a vocabulary that cannot be used.
         _ = self._graphs
+
+    @classmethod
+    def of(
+        cls, vocabulary: str | os.PathLike | Sequence[str], settings: TokenizerSettings
+    ) -> "Tokenizer":
+        """The tokenizer of a vocabulary with such settings."""
+        return cls(vocabulary, **vars(settings))
+
+    def with_settings(self, **changes: Any) -> "Tokenizer":
+        """A tokenizer with the same vocabulary, of which some settings differ.
+
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the".split())
+        >>> tokenizer.with_settings(special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
+        [5, 4]
+        """
+        return Tokenizer.of(self.vocabulary, dataclasses.replace(self.settings, **changes))
+
+    @property
+    def lower_case(self) -> bool:
+        """Whether text is lower-cased."""
+        return self.settings.lower_case
 
     @classmethod
     def from_checkpoint(cls, path: str | os.PathLike | Checkpoint) -> "Tokenizer":
@@ -195,7 +236,7 @@ class Tokenizer:
 
     @functools.cached_property
     def _graphs(self) -> "_Graphs":
-        return _graphs(self.vocabulary, self.lower_case, self.keep_special_tokens)
+        return _graphs(self.vocabulary, self.settings)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the graphs, which are traced again when they are needed."""
@@ -209,9 +250,9 @@ class _Graphs:
         UserError: the WordPiece op cannot use the vocabulary.
     """
 
-    def __init__(self, vocabulary: tuple[str, ...], lower_case: bool, keep_special_tokens: bool):
-        self._lower_case = lower_case
-        self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
+    def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):
+        self._lower_case = settings.lower_case
+        self._whole = SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
         pieces = _as_cleaned(vocabulary, self._whole)
         self.wordpiece_model = wordpiece_model_of(pieces, vocabulary.index(UNK))
 

@@ -37,7 +37,8 @@ CASED = [*LOWER, *"ABTΣİ\u00e9\u0301", *(f"##{letter}" for letter in "ABTΣİ\
 @functools.cache
 def tokenizer_of(lower_case: bool = True, keep_special_tokens: bool = False) -> Tokenizer:
     """The tokenizer of `LOWER` or `CASED`."""
-    return Tokenizer(LOWER if lower_case else CASED, lower_case, keep_special_tokens)
+    whole = "whole" if keep_special_tokens else "text"
+    return Tokenizer(LOWER if lower_case else CASED, lower_case, special_tokens=whole)
 
 
 # Characters that some step of cleaning, or the decoding before it, treats in its own way.

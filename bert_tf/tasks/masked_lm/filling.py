@@ -46,9 +46,7 @@ class GapFiller:
         self._max_length = max_length
         self._stride = max(1, max_length // 2)
         # In plain text "[MASK]" is five pieces.
-        self._tokenizer = Tokenizer(
-            tokenizer.vocabulary, tokenizer.lower_case, keep_special_tokens=True
-        )
+        self._tokenizer = tokenizer.with_settings(special_tokens="whole")
         self._vectors = network.function(self._at_positions)
         self._fillings = network.function(self._fill)
         # A file for a device fills the masks of a window itself.

@@ -308,7 +308,7 @@ class MaskedLM(TaskModel, WeightedModel):
         form = self.device_form()
         own = self.tokenizer
         # In plain text "[MASK]" is several pieces.
-        whole = LiteTokenizer(Tokenizer(own.vocabulary, own.lower_case, keep_special_tokens=True))
+        whole = LiteTokenizer(own.with_settings(special_tokens="whole"))
 
         def answer(given: Mapping[str, tf.Tensor], _: Any, length: int) -> Tensors:
             return form.answer(whole.packed([given["text"]], length))

@@ -8,7 +8,7 @@ from bert_tf.interpret import charts
 from bert_tf.interpret.importance import Inputs
 from bert_tf.interpret.pictures import EncoderPictures
 from bert_tf.interpret.subject import Subject
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text import Preprocessor
 
 # Pieces that are shown for each gap.
 _SHOWN = 10
@@ -20,7 +20,7 @@ class GapPictures(EncoderPictures):
     def __init__(self, subject: Subject):
         super().__init__(subject)
         tokenizer = subject.tokenizer
-        keeping = Tokenizer(tokenizer.vocabulary, tokenizer.lower_case, keep_special_tokens=True)
+        keeping = tokenizer.with_settings(special_tokens="whole")
         self._preprocess = Preprocessor(keeping, subject.max_length, padding="batch")
 
     def focus(self, inputs: Inputs) -> int:
