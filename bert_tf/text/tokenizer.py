@@ -30,10 +30,6 @@ from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
 
-# A character has at most four bytes, so this refuses no word that the reference takes. Cleaning
-# finds the words that the reference refuses.
-_MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
-
 _TEXTS = tf.TensorSpec([None], tf.string)
 
 
@@ -247,14 +243,16 @@ class _Graphs:
     """The traced functions of all tokenizers with the same pieces and settings.
 
     Raises:
-        UserError: the WordPiece op cannot use the vocabulary.
+        UserError: the WordPiece op cannot use the vocabulary, or cleaning an added token.
     """
 
     def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):
-        self._lower_case = settings.lower_case
-        self._whole = SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
-        pieces = _as_cleaned(vocabulary, self._whole)
-        self.wordpiece_model = wordpiece_model_of(pieces, vocabulary.index(UNK))
+        self._settings = settings
+        # Raises the errors of added tokens.
+        cleaning.added_tokens(settings)
+        self.wordpiece_model = wordpiece_model_of(
+            _as_cleaned(vocabulary, settings), vocabulary.index(UNK), settings.longest_word
+        )
 
     @_traced_once
     def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
@@ -267,12 +265,12 @@ class _Graphs:
 
     @_traced_once
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
+        prepared = cleaning.prepare(texts, self._settings)
         return _by_text(self._wordpiece(prepared.parts)[0], prepared)
 
     @_traced_once
     def tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
-        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
+        prepared = cleaning.prepare(texts, self._settings)
         ids, *offsets = self._wordpiece(prepared.parts)
         starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
         starts, ends = tf.cond(
@@ -287,17 +285,22 @@ class _Graphs:
 _graphs = functools.lru_cache(maxsize=8)(_Graphs)
 
 
-def _as_cleaned(vocabulary: Sequence[str], whole: Sequence[str]) -> list[str]:
+def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[str]:
     """The pieces as WordPiece matches them against cleaned text."""
-    # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
-    # that cleaning deletes, never matches a text in the reference.
-    stand_ins = dict(zip(whole, characters.STAND_INS, strict=False))
-    return [
-        f"{characters.NEVER}{number}"
-        if characters.is_never_matched(piece)
-        else stand_ins.get(piece, piece)
-        for number, piece in enumerate(vocabulary)
-    ]
+    stand_ins = cleaning.stand_ins(settings)
+    letters = {} if settings.split_chinese else characters.ideographs_as_letters()
+    taken = {*map(chr, letters.values())}
+
+    def as_cleaned(number: int, piece: str) -> str:
+        if piece in stand_ins:
+            return stand_ins[piece]
+        # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
+        # that cleaning deletes, never matches a text in the reference.
+        if characters.is_never_matched(piece) or not taken.isdisjoint(piece):
+            return f"{characters.NEVER}{number}"
+        return piece.translate(letters)
+
+    return [as_cleaned(*each) for each in enumerate(vocabulary)]
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:
@@ -337,7 +340,9 @@ def _over_flat(function: Callable, texts: Any) -> list:
     )
 
 
-def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
+def wordpiece_model_of(
+    pieces: Sequence[str], unk_id: int, longest_word: int = cleaning.MAX_WORD_CHARACTERS
+) -> np.ndarray:
     """The automaton of the WordPiece op for these pieces: uint8 [bytes].
 
     >>> wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0).dtype
@@ -350,8 +355,10 @@ def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
 
     with tf.init_scope(), tf.device("/CPU:0"):
         try:
+            # A character has at most four bytes, so this refuses no word that the reference takes.
+            # Cleaning finds the words that the reference refuses.
             op = tf_text.FastWordpieceTokenizer(
-                pieces, max_bytes_per_word=_MAX_WORD_BYTES, unknown_token=pieces[unk_id]
+                pieces, max_bytes_per_word=4 * longest_word, unknown_token=pieces[unk_id]
             )
         except RuntimeError as error:
             raise UserError(f"vocabulary cannot be used: {error}") from error
