@@ -6,7 +6,8 @@ the others depend on neighbouring characters.
 
 Clean texts stay as they are. Two regular expressions decide whether a text is clean, at a small
 part of the cost of cleaning. A text that is not clean is cut at its spaces, since no step looks
-across a space, and only the words that need it are cleaned.
+across a space, and only the words that need it are cleaned. (Texts are not cut for a tokenizer that
+has added tokens with spaces in them.)
 """
 
 import dataclasses
@@ -118,12 +119,12 @@ def prepare(texts: tf.Tensor, settings: TokenizerSettings) -> Prepared:
         else:
             words = tf.strings.split(uncleaned, " ")
         cleaned = _clean_words(words.with_row_splits_dtype(tf.int32), settings)
-        counts = cleaned.splits[1:] - cleaned.splits[:-1]
+        lengths = cleaned.splits[1:] - cleaned.splits[:-1]
         splits = splits_of(
-            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], counts)
+            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], lengths)
         )
         first = tf.gather(splits, rows)
-        places = tf.ragged.range(first, first + counts).values
+        places = tf.ragged.range(first, first + lengths).values
         # A text that was cut has two candidates for its first word; the later one stays.
         parts = tf.dynamic_stitch([splits[:-1], places], [lowered, cleaned.parts])
 

@@ -83,6 +83,19 @@ class Tokenizer:
     >>> Tokenizer(pieces, special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
     [5, 4]
 
+    With the settings of a tokenizer of Hugging Face it gives that tokenizer's ids too, with these
+    exceptions. They follow from google-research/bert and from the Unicode version of Python:
+
+    - A capital sigma at the end of a word becomes ς; theirs is always σ.
+    - A word with a private-use character is [UNK]; they drop the character. (Without
+      `split_chinese`, no piece with one of planes 15 and 16 is ever matched.)
+    - U+2B820 to U+2B91F are ideographs; a slip in their ranges makes them letters.
+    - Characters newer than their Unicode version, or than Python's, may be punctuation, accents,
+      format characters or capitals for one of the two only.
+
+    Offsets differ only where an accent is dropped or marks change their order; see
+    `tokenize_with_offsets`.
+
     Attributes:
         vocabulary: tuple of the pieces in the order of their ids.
         settings: how texts are read (`bert_tf.io.vocabulary.TokenizerSettings`).
@@ -109,13 +122,17 @@ class Tokenizer:
             split_chinese: make each CJK ideograph a word of its own, as in the reference.
             special_tokens: "whole" takes "[MASK]", "[CLS]" … in text for the special tokens.
                 "text" takes them for plain text, as in the reference.
-            added_tokens: further pieces of the vocabulary that stay whole in text.
+            added_tokens: further pieces of the vocabulary that stay whole in text, also within a
+                word. They are looked for in cleaned text: "<E1>" is found as "<e1>" when
+                lower-casing. Of two that overlap the first counts, of two that start at one place
+                the longer.
             longest_word: characters of the longest word that is cut into pieces; longer words are
                 [UNK].
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
-                or lacks a special or an added token; or a setting is none of these.
+                or lacks a special or an added token; or a setting is none of these; or there are
+                too many added tokens, or one that cleaned text cannot hold.
         """
         if isinstance(vocabulary, str | os.PathLike):
             self.vocabulary = read_vocabulary(vocabulary)
