@@ -93,11 +93,10 @@ class Description:
         The vocabulary's hash is left out, since other formats have the vocabulary itself.
         """
         ours, theirs = ({"tokenizer": {}} | each.to_dict() for each in (self, other))
-        fields = {
-            name: ours[name]
-            for name in ("model", "head", "lower_case", "labels", "settings", "tokenizer")
-            if ours[name] != theirs[name]
-        }
+        names = ["model", "head", "lower_case", "labels", "settings"]
+        if self.vocabulary is not None:
+            names.append("tokenizer")
+        fields = {name: ours[name] for name in names if ours[name] != theirs[name]}
         encoder = {
             name: value
             for name, value in ours["encoder"].items()

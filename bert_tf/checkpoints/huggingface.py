@@ -140,7 +140,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     else:
         model, head = TABLE.model_in(weights)
-    notes: tuple[str, ...] = ()
+    notes = huggingface_tokenizer.differences(folder)
     if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
         notes += (
             "warning: its separate output matrix is ignored; the word embeddings are used instead",

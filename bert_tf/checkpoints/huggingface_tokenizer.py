@@ -27,6 +27,8 @@ _OWN_TOKENIZERS = {
     "word_tokenizer_type": ("basic", None),
     "subword_tokenizer_type": ("wordpiece", None),
 }
+# Added tokens that a message shows.
+_SHOWN = 5
 # transformers' own longest word, in characters.
 _LONGEST_WORD = 100
 
@@ -64,7 +66,7 @@ def vocabulary(folder: Path) -> tuple[str, ...] | None:
         whole = False
     if not whole or fields["model"].get("type") != "WordPiece":
         raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
-    return check_vocabulary(ordered, f"vocabulary of {path}")
+    return _with_added(check_vocabulary(ordered, f"vocabulary of {path}"), folder)
 
 
 def lower_case(folder: Path) -> bool | None:
@@ -95,13 +97,39 @@ def settings(folder: Path) -> dict[str, Any]:
     fields = {
         "lower_case": found["do_lower_case"] is not False,
         "special_tokens": "whole",
-        "added_tokens": list(_added_tokens(folder)),
+        "added_tokens": list(_added(folder)),
         "longest_word": longest,
     }
     for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
         if isinstance(found[name], bool):
             fields[ours] = found[name]
     return TokenizerSettings.from_dict(fields, str(folder)).besides_casing
+
+
+def differences(folder: Path) -> tuple[str, ...]:
+    """Warnings where the tokenizer finds added tokens in a text and ours does not, or vice versa.
+
+    Raises:
+        UserError: a file is not JSON.
+    """
+    added, notes = _added(folder), []
+    alone = [token for token, fields in added.items() if fields.get("single_word") is True]
+    exact = [token for token, fields in added.items() if fields.get("normalized") is False]
+    if alone:
+        notes.append(
+            "warning: its own tokenizer takes these added tokens only for whole words, bert_tf's "
+            f"also inside words: {_shown(alone)}"
+        )
+    if exact and _settings(folder)["do_lower_case"] is not False:
+        notes.append(
+            "warning: its own tokenizer tells capitals from small letters in these added tokens, "
+            f"bert_tf's does not: {_shown(exact)}"
+        )
+    return tuple(notes)
+
+
+def _shown(tokens: Sequence[str]) -> str:
+    return ", ".join(tokens[:_SHOWN]) + ", …" * (len(tokens) > _SHOWN)
 
 
 def _check_class(folder: Path) -> None:
@@ -118,32 +146,34 @@ def _check_class(folder: Path) -> None:
             )
 
 
-def _added_tokens(folder: Path) -> dict[str, int]:
-    """The tokens that were added to BERT's, with their ids, in the order of these."""
-    found: dict[str, int] = {}
+def _added(folder: Path) -> dict[str, dict[str, Any]]:
+    """The tokens that were added to BERT's, in the order of their ids, with their fields."""
+    listed: list[tuple[Any, Any, dict[str, Any]]] = []  # token, id, its other fields
     for name in (ADDED_FILE, CONFIG_FILE, TOKENIZER_FILE):
         if not (folder / name).is_file():
             continue
         fields = plain_json.read_object(folder / name, "tokenizer")
         if name == ADDED_FILE:
-            found |= {token: id for token, id in fields.items() if type(id) is int}
+            listed += [(token, id, {}) for token, id in fields.items()]
         elif name == CONFIG_FILE:
             decoder = fields.get("added_tokens_decoder")
             pairs = decoder.items() if isinstance(decoder, dict) else ()
-            found |= {
-                str(each.get("content")): int(id)
+            listed += [
+                (each.get("content"), int(id), each)
                 for id, each in pairs
                 if isinstance(each, dict) and id.isdecimal()
-            }
-        else:
-            listed = fields.get("added_tokens")
-            found |= {
-                str(each.get("content")): each["id"]
-                for each in (listed if isinstance(listed, list) else ())
-                if isinstance(each, dict) and type(each.get("id")) is int
-            }
-    names = sorted(found.keys() - {*SPECIAL_TOKENS}, key=found.__getitem__)
-    return {name: found[name] for name in names}
+            ]
+        elif isinstance(fields.get("added_tokens"), list):
+            listed += [
+                (each.get("content"), each.get("id"), each)
+                for each in fields["added_tokens"]
+                if isinstance(each, dict)
+            ]
+    found: dict[str, dict[str, Any]] = {}
+    for token, id, each in listed:
+        if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
+            found[token] = found.get(token, {}) | each | {"id": id}
+    return dict(sorted(found.items(), key=lambda item: item[1]["id"]))
 
 
 def _with_added(pieces: tuple[str, ...], folder: Path) -> tuple[str, ...]:
@@ -152,7 +182,8 @@ def _with_added(pieces: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     Raises:
         UserError: an added token has an id that is another piece's, or leaves a gap.
     """
-    for token, id in _added_tokens(folder).items():
+    for token, fields in _added(folder).items():
+        id = fields["id"]
         if id == len(pieces):
             pieces += (token,)
         elif not (0 <= id < len(pieces) and pieces[id] == token):

@@ -159,10 +159,10 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
             f"the vocabulary has the size of that of the checkpoint {checkpoint.folder}, but "
             "other pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
-    theirs = known.tokenizer_settings(own)
-    wrong = tokenizer.settings.differing(theirs)
+    trained = known.tokenizer_settings(own)
+    wrong = tokenizer.settings.differing(trained)
     if wrong and not (wrong == "lower_case" and known.lower_case is None):
         raise UserError(
             f"tokenizer.{wrong} is {json.dumps(getattr(tokenizer.settings, wrong))}, but "
-            f"{checkpoint.folder} was trained with {json.dumps(getattr(theirs, wrong))}"
+            f"{checkpoint.folder} was trained with {json.dumps(getattr(trained, wrong))}"
         )

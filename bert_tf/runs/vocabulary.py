@@ -1,4 +1,4 @@
-"""The vocabulary of a run and how its tokenizer reads texts, from its configuration or its initial checkpoint."""
+"""The vocabulary and the tokenizer of a run, from its configuration or its checkpoint."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

@@ -12,7 +12,7 @@ import functools
 import itertools
 import string
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,13 +23,15 @@ import tensorflow as tf
 # therefore [UNK].
 UNKNOWN = 0xFFFD
 
-# Other characters that cleaning deletes: in cleaned text each stands for a string kept whole.
-# Before that such a string is the number WHOLE + its place, which is no code point of Unicode.
-STAND_INS = "\x01\x02\x03\x04\x05"
-WHOLE = 0x110000
-
 # One more that cleaning deletes, and so in no cleaned text at all.
 NEVER = "\x06"
+
+# Other control characters that cleaning deletes and that end no word: in cleaned text each stands
+# for a string kept whole. Before that such a string is the number WHOLE + its place, which is no
+# code point of Unicode. U+11 is left out, since the op uses it inside.
+_CONTROLS = (*range(0x01, 0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(0x86, 0xA0))
+STAND_INS = "".join(map(chr, _CONTROLS)).replace(NEVER, "").replace("\x11", "")
+WHOLE = 0x110000
 
 # How a character takes part in words: inside a word, between words, or as a word of its own.
 IN_WORD, SPACE, ALONE = 0, 1, 2
@@ -58,6 +60,10 @@ _CJK = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
+
+# The private-use characters of planes 15 and 16. Where ideographs are letters like any others, each
+# becomes one of them, because the op makes ideographs words of their own.
+_PRIVATE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
 
 _PAGE_BITS = 8
 _SIZE = WHOLE + (1 << _PAGE_BITS)
@@ -166,19 +172,23 @@ class CharacterTable:
 
 
 def _table(
-    describe: Callable[[int], tuple[tuple[int, ...], int]], properties: Callable[[int], int]
+    describe: Callable[[int], tuple[tuple[int, ...], int]],
+    properties: Callable[[int], int],
+    more: Sequence[int] = (),
 ) -> CharacterTable:
     """Packs a table.
 
     Args:
         describe: code point -> its replacement (itself if it stays) and its properties.
         properties: gives the properties of a code point that another becomes.
+        more: further code points to describe, next to `_CODE_POINTS`.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
     places: dict[tuple[int, ...], int] = {(): 0}
     packed = np.full(_SIZE, 1 << _FIRST_BITS, np.int32)
-    for code_point in itertools.chain(_CODE_POINTS, range(WHOLE, WHOLE + len(STAND_INS))):
+    wholes = range(WHOLE, WHOLE + len(STAND_INS))
+    for code_point in itertools.chain(_CODE_POINTS, more, wholes):
         becomes, own = describe(code_point)
         if becomes == (code_point,):
             first = 0
@@ -193,14 +203,15 @@ def _table(
     return CharacterTable(page_starts, pages.reshape(-1), np.array(replacements, np.int32))
 
 
-@functools.cache
-def cleaning_table(lower_case: bool) -> CharacterTable:
+def cleaning_table(
+    lower_case: bool, strip_accents: bool | None = None, split_chinese: bool = True
+) -> CharacterTable:
     """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
     Properties are: the KIND of a character that stays; ACCENT for one that is dropped as an accent
     (its length is 0, as for everything that is dropped); CASED; CASE_IGNORABLE; and LASTING_MARK
-    for one that gives a combining mark that is not dropped. The last four are set only when
-    lower-casing.
+    for one that gives a combining mark that is not dropped. CASED and CASE_IGNORABLE are set only
+    when lower-casing, ACCENT and LASTING_MARK only when stripping accents.
 
     >>> table = cleaning_table(lower_case=True)
     >>> found = table.lookup(tf.constant([ord("a"), ord("É"), 0x301]))  # the last is an accent
@@ -209,12 +220,26 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
     >>> code_points, _ = table.replacement(found.first[1])
     >>> chr(code_points.numpy())
     'e'
+
+    Args:
+        lower_case, strip_accents, split_chinese: as in `TokenizerSettings`.
     """
+    return _cleaning_table(
+        lower_case, lower_case if strip_accents is None else strip_accents, split_chinese
+    )
+
+
+@functools.cache
+def _cleaning_table(lower_case: bool, strip_accents: bool, split_chinese: bool) -> CharacterTable:
     kinds = _kinds_of_the_op()
+    letters = {} if split_chinese else ideographs_as_letters()
+    taken = () if split_chinese else _PRIVATE
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:
             return (ord(" "), ord(STAND_INS[code_point - WHOLE]), ord(" ")), 0
+        if taken and code_point >= taken[0]:
+            return (UNKNOWN,), IN_WORD
         character = chr(code_point)
         own = int(kinds[code_point])
         if character in "\t\n\r":
@@ -226,23 +251,35 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
             own |= _case_bits(character)
         if _is_deleted(character):
             return (), own
-        after: Sequence[str] = character
-        if lower_case:
-            decomposed = unicodedata.normalize("NFD", character.lower())
+        after: Sequence[str] = character.lower() if lower_case else character
+        if strip_accents:
+            decomposed = unicodedata.normalize("NFD", after)
             after = [each for each in decomposed if unicodedata.category(each) != "Mn"]
             own |= LASTING_MARK if any(map(unicodedata.combining, after)) else 0
             own |= 0 if after else ACCENT
-        is_cjk = any(start <= code_point <= end for start, end in _CJK)
-        return sum((_for_the_op(each, is_cjk, kinds) for each in after), ()), own
+        is_cjk = split_chinese and any(start <= code_point <= end for start, end in _CJK)
+        return sum((_for_the_op(each, is_cjk, kinds, letters) for each in after), ()), own
 
-    return _table(describe, lambda code_point: int(kinds[code_point]))
+    return _table(describe, lambda code_point: int(kinds[code_point]), taken)
 
 
 @functools.cache
-def decomposition_table() -> CharacterTable:
-    """Lower-casing and canonical decomposition; properties are canonical combining classes.
+def ideographs_as_letters() -> dict[int, int]:
+    """CJK ideographs, and the private-use characters that are letters in their place.
 
-    >>> table = decomposition_table()
+    >>> letters = ideographs_as_letters()
+    >>> len(letters), hex(letters[ord("中")])
+    (81520, '0xf002d')
+    """
+    ideographs = (range(start, end + 1) for start, end in _CJK)
+    return dict(zip(itertools.chain.from_iterable(ideographs), _PRIVATE, strict=False))
+
+
+@functools.cache
+def decomposition_table(lower_case: bool) -> CharacterTable:
+    """Canonical decomposition; properties are canonical combining classes.
+
+    >>> table = decomposition_table(lower_case=True)
     >>> found = table.lookup(tf.constant([ord("É")]))
     >>> code_points, classes = table.replacement(found.first + tf.range(2))
     >>> [hex(each) for each in code_points.numpy()], classes.numpy().tolist()  # e and its accent
@@ -253,13 +290,15 @@ def decomposition_table() -> CharacterTable:
         if code_point >= WHOLE:
             return (code_point,), 0
         character = chr(code_point)
-        after = unicodedata.normalize("NFD", character.lower())
+        after = unicodedata.normalize("NFD", character.lower() if lower_case else character)
         return tuple(map(ord, after)), unicodedata.combining(character)
 
     return _table(describe, lambda code_point: unicodedata.combining(chr(code_point)))
 
 
-def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, ...]:
+def _for_the_op(
+    character: str, is_cjk: bool, kinds: np.ndarray, letters: Mapping[int, int]
+) -> tuple[int, ...]:
     """`character` rewritten so that the op splits words there exactly if the reference does."""
     code_point = ord(character)
     if character.isspace():
@@ -274,9 +313,10 @@ def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, .
         return (ord(" "),)
     if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
-    # The op would split here. The reference has a word here, with a character so new that the op
-    # knows it and Python does not. Such a word is in no vocabulary: it is [UNK].
-    return (UNKNOWN,)
+    # The op would split here, where there is a word: at an ideograph that is a letter, or at a
+    # character so new that the op knows it and Python does not. A word with the latter is in no
+    # vocabulary: it is [UNK].
+    return (letters.get(code_point, UNKNOWN),)
 
 
 def _is_punctuation(character: str) -> bool:
@@ -331,19 +371,18 @@ def _kinds_of_the_op() -> np.ndarray:
 
 
 @functools.cache
-def plain_characters(lower_case: bool) -> str:
+def plain_characters(lower_case: bool, strip_accents: bool, split_chinese: bool) -> str:
     """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
 
     ASCII capitals are among them when lower-casing, because they need no table.
 
     >>> import re
     >>> matches = tf.strings.regex_full_match
-    >>> plain = f"[{plain_characters(lower_case=True)}]*"
+    >>> plain = f"[{plain_characters(True, True, True)}]*"
     >>> matches(tf.constant(["The cat", "café"]), plain).numpy().tolist()
     [True, False]
     """
-    table = cleaning_table(lower_case)
-    found = table.unpacked()
+    found = cleaning_table(lower_case, strip_accents, split_chinese).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True
     plain[0xD800:0xE000] = False

@@ -6,23 +6,26 @@ the others depend on neighbouring characters.
 
 Clean texts stay as they are. Two regular expressions decide whether a text is clean, at a small
 part of the cost of cleaning. A text that is not clean is cut at its spaces, since no step looks
-across a space, and only the words that need it are cleaned.
+across a space, and only the words that need it are cleaned. (Texts are not cut for a tokenizer that
+has added tokens with spaces in them.)
 """
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, TokenizerSettings
 from bert_tf.text import characters
 from bert_tf.text.characters import CharacterTable, Lookup
-from bert_tf.text.rows import joined_starts, owners, positions, splits_of, starts_row
+from bert_tf.text.rows import counts, joined_starts, owners, positions, splits_of, starts_row
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
-MAX_WORD_CHARACTERS = 200
-
-# A run of characters without whitespace, long enough to hold a word over the limit.
-_LONG_RUN = rf"(?s).*[^\t\n\r ]{{{MAX_WORD_CHARACTERS + 1}}}.*"
+MAX_WORD_CHARACTERS = TokenizerSettings.longest_word
 
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
@@ -89,18 +92,20 @@ class _Characters(NamedTuple):
         return self.take(positions(kept), splits)
 
 
-def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Prepared:
-    """Prepares `texts`, string [batch]; the other arguments are those of `clean`.
+def prepare(texts: tf.Tensor, settings: TokenizerSettings) -> Prepared:
+    """Prepares `texts`, string [batch].
 
-    >>> prepared = prepare(tf.constant(["The cat", "A café"]), lower_case=True)
+    >>> prepared = prepare(tf.constant(["The cat", "A café"]), TokenizerSettings())
     >>> prepared.parts.numpy().tolist()  # only the second text is cut and cleaned
     [b'the cat', b'a', b'cafe']
     >>> prepared.splits.numpy().tolist()
     [0, 1, 3]
     """
     batch = tf.size(texts)
-    lowered = _lowered(texts, lower_case)
-    dirty = _is_dirty(texts, lower_case, whole) | tf.strings.regex_full_match(texts, _LONG_RUN)
+    lowered = _lowered(texts, settings)
+    # A run of characters without whitespace, long enough to hold a word over the limit.
+    long_run = rf"(?s).*[^\t\n\r ]{{{settings.longest_word + 1}}}.*"
+    dirty = _is_dirty(texts, settings) | tf.strings.regex_full_match(texts, long_run)
 
     def uncut() -> Prepared:
         zeros = tf.zeros([batch], tf.int32)
@@ -108,14 +113,18 @@ def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Pr
 
     def cut() -> Prepared:
         rows = positions(dirty)
-        words = tf.strings.split(tf.gather(texts, rows), " ")
-        cleaned = _clean_words(words.with_row_splits_dtype(tf.int32), lower_case, whole)
-        counts = cleaned.splits[1:] - cleaned.splits[:-1]
+        uncleaned = tf.gather(texts, rows)
+        if any(" " in each for each in added_tokens(settings).values()):
+            words = tf.RaggedTensor.from_tensor(uncleaned[:, None])
+        else:
+            words = tf.strings.split(uncleaned, " ")
+        cleaned = _clean_words(words.with_row_splits_dtype(tf.int32), settings)
+        lengths = cleaned.splits[1:] - cleaned.splits[:-1]
         splits = splits_of(
-            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], counts)
+            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], lengths)
         )
         first = tf.gather(splits, rows)
-        places = tf.ragged.range(first, first + counts).values
+        places = tf.ragged.range(first, first + lengths).values
         # A text that was cut has two candidates for its first word; the later one stays.
         parts = tf.dynamic_stitch([splits[:-1], places], [lowered, cleaned.parts])
 
@@ -136,14 +145,14 @@ def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Pr
     return Prepared(*tf.cond(tf.reduce_any(dirty), cut, uncut))
 
 
-def _clean_words(words: tf.RaggedTensor, lower_case: bool, whole: Sequence[str]) -> Prepared:
+def _clean_words(words: tf.RaggedTensor, settings: TokenizerSettings) -> Prepared:
     """Prepares texts given as their words, string [batch, (words)]."""
     sizes = tf.strings.length(words.values)
-    dirty = _is_dirty(words.values, lower_case, whole) | (sizes > MAX_WORD_CHARACTERS)
+    dirty = _is_dirty(words.values, settings) | (sizes > settings.longest_word)
     rows = positions(dirty)
-    cleaned = clean(tf.gather(words.values, rows), lower_case, whole)
+    cleaned = clean(tf.gather(words.values, rows), settings)
     texts = tf.tensor_scatter_nd_update(
-        _lowered(words.values, lower_case), rows[:, None], cleaned.texts
+        _lowered(words.values, settings), rows[:, None], cleaned.texts
     )
     first_bytes = tf.tensor_scatter_nd_update(
         tf.fill(tf.shape(sizes), -1), rows[:, None], cleaned.byte_splits[:-1]
@@ -152,50 +161,125 @@ def _clean_words(words: tf.RaggedTensor, lower_case: bool, whole: Sequence[str])
     return Prepared(texts, words.row_splits, part_starts, first_bytes, cleaned.starts, cleaned.ends)
 
 
-def _lowered(texts: tf.Tensor, lower_case: bool) -> tf.Tensor:
+def _lowered(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
     # ASCII only, byte by byte and so the same in any locale.
-    return tf.strings.lower(texts) if lower_case else texts
+    return tf.strings.lower(texts) if settings.lower_case else texts
 
 
-def _is_dirty(texts: tf.Tensor, lower_case: bool, whole: Sequence[str]) -> tf.Tensor:
+def _is_dirty(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
     """Which texts hold a character or string that cleaning changes: bool [batch]."""
-    plain = characters.plain_characters(lower_case)
+    plain = characters.plain_characters(*_rules(settings))
     dirty = ~tf.strings.regex_full_match(texts, f"[{plain}]*")
-    if whole:
-        strings = "|".join(rf"\Q{string}\E" for string in whole)
-        dirty |= tf.strings.regex_full_match(texts, f"(?s).*(?:{strings}).*")
+    if special := _special_tokens(settings):
+        dirty |= _contains(texts, special)
+    if added := added_tokens(settings):
+        # Cleaning does no more than this with a text of plain characters.
+        dirty |= _contains(_lowered(texts, settings), added)
     return dirty
 
 
-def clean(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> CleanedTexts:
+def _contains(texts: tf.Tensor, strings: Mapping[int, str]) -> tf.Tensor:
+    # A space of a string may be any in a text.
+    any_of = "|".join(re.escape(each).replace(r"\ ", r"[\s\pZ]") for each in strings.values())
+    return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
+
+
+def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
+    """What the tables of `characters` depend on."""
+    return settings.lower_case, settings.strips_accents, settings.split_chinese
+
+
+def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
+    """The strings kept whole, each with the character that stands for it in cleaned text.
+
+    >>> stand_ins(TokenizerSettings(added_tokens=("<e1>", "</e1>")))
+    {'<e1>': '\x01', '</e1>': '\x02'}
+
+    Raises:
+        UserError: there are too many.
+    """
+    special = SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
+    whole = dict.fromkeys((*special, *settings.added_tokens))
+    most = len(characters.STAND_INS)
+    if len(whole) > most:
+        raise UserError(
+            f"the tokenizer has {len(whole)} added and special tokens to keep whole; it takes at "
+            f"most {most}, so shorten added_tokens"
+        )
+    return dict(zip(whole, characters.STAND_INS, strict=False))
+
+
+def _special_tokens(settings: TokenizerSettings) -> dict[int, str]:
+    """Strings that are kept whole as they are, by their places among the stand-ins."""
+    return {} if settings.special_tokens == "text" else dict(enumerate(SPECIAL_TOKENS))
+
+
+@functools.cache
+def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
+    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins.
+
+    Raises:
+        UserError: cleaned text cannot hold one of them.
+    """
+    whole = [*stand_ins(settings)]
+    first = len(_special_tokens(settings))
+    if first == len(whole):
+        return {}
+    with tf.init_scope(), tf.device("/CPU:0"):
+        plain = dataclasses.replace(settings, special_tokens="text")
+        text, kinds = _cleaned(tf.constant(whole[first:]), plain)
+        seen = _with_equal_spaces(text, kinds).numpy()
+        splits = text.splits.numpy()
+    found = {}
+    for place, token in enumerate(whole[first:], start=first):
+        start, end = splits[place - first : place - first + 2]
+        # Cleaning may set characters between spaces.
+        found[place] = "".join(map(chr, seen[start:end])).strip()
+        if not found[place] or token != token.strip():
+            raise UserError(
+                f"the added token {token!r} begins or ends with a space, or only has characters "
+                "that are dropped; remove it from added_tokens"
+            )
+    return found
+
+
+def clean(texts: tf.Tensor, settings: TokenizerSettings) -> CleanedTexts:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
     Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does.
 
-    >>> cleaned = clean(tf.constant(["Café!"]), lower_case=True)
+    >>> cleaned = clean(tf.constant(["Café!"]), TokenizerSettings())
     >>> cleaned.texts.numpy().tolist()
     [b'cafe!']
     >>> cleaned.starts.numpy().tolist()
     [0, 1, 2, 3, 5]
     >>> cleaned.ends.numpy().tolist()  # the é of the original has two bytes
     [1, 2, 3, 5, 6]
-
-    Args:
-        texts: the originals.
-        lower_case: also lower-case and strip accents.
-        whole: strings to keep as one word; the cleaned text has for each the character of
-            `characters.STAND_INS` at the same place.
     """
-    table = characters.cleaning_table(lower_case)
+    text, kinds = _cleaned(texts, settings)
+    if added := added_tokens(settings):
+        text, kinds = _with_added_tokens(text, kinds, added, settings)
+    kinds &= characters.KIND
+    return _encode(_with_long_words_unknown(text, kinds, settings.longest_word))
+
+
+def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters, tf.Tensor]:
+    """The characters of cleaned texts, in which added tokens and long words are as any others.
+
+    Returns:
+        The characters, and what they are in the table, int32 [characters].
+    """
+    table = characters.cleaning_table(*_rules(settings))
     text = _decode(texts)
-    if whole:
-        text = _with_wholes(text, whole)
+    if special := _special_tokens(settings):
+        text, stays = _with_wholes(text, text.code_points, special)
+        text = text.keep(stays)
     found = table.lookup(text.code_points)
-    if lower_case:
+    if settings.lower_case:
         text, found = _with_final_sigmas(text, found, table)
-        text, found = _with_marks_in_order(text, found, table)
-    text, kinds = _replaced(text, found, table)
-    return _encode(_with_long_words_unknown(text, kinds & characters.KIND))
+    if settings.strips_accents:
+        text, found = _with_marks_in_order(text, found, table, settings.lower_case)
+    return _replaced(text, found, table)
 
 
 def _decode(texts: tf.Tensor) -> _Characters:
@@ -210,21 +294,82 @@ def _utf8_length(code_points: tf.Tensor) -> tf.Tensor:
     return 1 + tf.add_n(longer)
 
 
-def _with_wholes(text: _Characters, whole: Sequence[str]) -> _Characters:
-    """Each of the strings `whole` becomes one character, WHOLE + its place."""
+def _with_added_tokens(
+    text: _Characters, kinds: tf.Tensor, added: Mapping[int, str], settings: TokenizerSettings
+) -> tuple[_Characters, tf.Tensor]:
+    """Each added token of cleaned texts becomes its stand-in, between spaces."""
+    table = characters.cleaning_table(*_rules(settings))
+    text, stays = _with_wholes(text, _with_equal_spaces(text, kinds), added)
+    text, kinds = text.keep(stays), tf.gather(kinds, positions(stays))
+    # All other characters are cleaned already.
+    is_whole = text.code_points >= characters.WHOLE
+    as_they_are = Lookup(tf.zeros_like(kinds), tf.ones_like(kinds), kinds)
+    found = (
+        tf.where(is_whole, *each)
+        for each in zip(table.lookup(text.code_points), as_they_are, strict=True)
+    )
+    return _replaced(text, Lookup(*found), table)
+
+
+def _with_equal_spaces(text: _Characters, kinds: tf.Tensor) -> tf.Tensor:
+    return tf.where((kinds & characters.KIND) == characters.SPACE, ord(" "), text.code_points)
+
+
+def _with_wholes(
+    text: _Characters, seen: tf.Tensor, whole: Mapping[int, str]
+) -> tuple[_Characters, tf.Tensor]:
+    """The first character of each of the strings `whole` becomes the number WHOLE + its place.
+
+    Strings are searched from left to right. Of those that start at one place the longest counts.
+
+    Args:
+        text: the characters.
+        seen: int32 [characters], what to compare with the strings.
+        whole: the strings by their places.
+
+    Returns:
+        The characters, and which of them remain (True), bool [characters].
+    """
     rows = owners(text.splits)
-    code_points, ends = text.code_points, text.ends
-    absorbed = tf.zeros_like(code_points, tf.bool)
-    for place, string in enumerate(whole):
-        last = len(string) - 1
-        here = _shifted(rows, last, -1) == rows
-        for distance, character in enumerate(string):
-            here &= _shifted(text.code_points, distance, -1) == ord(character)
+    size = tf.size(rows)
+    distances = range(max(map(len, whole.values())))
+    further = [_shifted(seen, distance, -1) for distance in distances]
+    code_points, lengths = text.code_points, tf.zeros_like(rows)
+    # The longest comes last, and of two equal ones the first.
+    for place, string in sorted(whole.items(), key=lambda item: (len(item[1]), -item[0])):
+        here = _shifted(rows, len(string) - 1, -1) == rows
+        for later, character in zip(further, string, strict=False):
+            here &= later == ord(character)
         code_points = tf.where(here, characters.WHOLE + place, code_points)
-        ends = tf.where(here, _shifted(text.ends, last, -1), ends)
-        for distance in range(1, len(string)):
-            absorbed |= _shifted(here, -distance, False)
-    return text._replace(code_points=code_points, ends=ends).keep(~absorbed)
+        lengths = tf.where(here, len(string), lengths)
+    starts = positions(lengths > 0)
+    starts = tf.gather(starts, _leftmost(starts, starts + tf.gather(lengths, starts)))
+    after = starts + tf.gather(lengths, starts)
+    replaced = tf.gather(code_points, starts)
+    code_points = tf.tensor_scatter_nd_update(text.code_points, starts[:, None], replaced)
+    ends = tf.gather(text.ends, after - 1)
+    ends = tf.tensor_scatter_nd_update(text.ends, starts[:, None], ends)
+    within = tf.cumsum(counts(starts + 1, size + 1) - counts(after, size + 1))[:-1]
+    return text._replace(code_points=code_points, ends=ends), within == 0
+
+
+def _leftmost(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """Which of some ascending ranges to take, so that none overlaps one before it: int32.
+
+    >>> _leftmost(tf.constant([0, 2, 3, 5]), tf.constant([3, 5, 4, 8])).numpy().tolist()
+    [0, 2, 3]
+    """
+    size = tf.size(starts)
+    # The range that follows each one; `size` follows the last. Each turn doubles the stride.
+    following = tf.concat([tf.searchsorted(starts, ends), [size]], axis=0)
+    taken = tf.one_hot(0, size + 1, dtype=tf.int32)
+
+    def double(following: tf.Tensor, taken: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        reached = tf.math.unsorted_segment_max(taken, following, size + 1)
+        return tf.gather(following, following), tf.maximum(taken, reached)
+
+    _, taken = tf.while_loop(lambda following, _: following[0] < size, double, (following, taken))
+    return positions(taken[:-1] > 0)
 
 
 def _shifted(values: tf.Tensor, distance: int, beyond: int | bool) -> tf.Tensor:
@@ -273,7 +418,7 @@ def _with_final_sigmas(
 
 
 def _with_marks_in_order(
-    text: _Characters, found: Lookup, table: CharacterTable
+    text: _Characters, found: Lookup, table: CharacterTable, lower_case: bool
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
@@ -286,7 +431,7 @@ def _with_marks_in_order(
     def sort() -> tuple[tf.Tensor, ...]:
         # Characters that cleaning deletes would split a run.
         present = text.keep(found.is_seen())
-        decomposition = characters.decomposition_table()
+        decomposition = characters.decomposition_table(lower_case)
         parts, combining = _replaced(
             present, decomposition.lookup(present.code_points), decomposition
         )
@@ -349,7 +494,7 @@ def _replaced(
     return taken._replace(code_points=code_points), properties
 
 
-def _with_long_words_unknown(text: _Characters, kinds: tf.Tensor) -> _Characters:
+def _with_long_words_unknown(text: _Characters, kinds: tf.Tensor, longest_word: int) -> _Characters:
     """Makes each word over the limit one that no piece matches."""
     longest = tf.reduce_max(text.splits[1:] - text.splits[:-1])
 
@@ -359,10 +504,10 @@ def _with_long_words_unknown(text: _Characters, kinds: tf.Tensor) -> _Characters
         word = tf.cumsum(tf.cast(in_word & ~before, tf.int32))
         # Number 0 is no word: it has what comes before the first.
         sizes = tf.math.segment_sum(tf.cast(in_word, tf.int32), word)
-        too_long = in_word & tf.gather(sizes > MAX_WORD_CHARACTERS, word)
+        too_long = in_word & tf.gather(sizes > longest_word, word)
         return tf.where(too_long, characters.UNKNOWN, text.code_points)
 
-    code_points = tf.cond(longest > MAX_WORD_CHARACTERS, marked, lambda: text.code_points)
+    code_points = tf.cond(longest > longest_word, marked, lambda: text.code_points)
     return text._replace(code_points=code_points)
 
 

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK
-from bert_tf.text import characters, cleaning
+from bert_tf.text import characters
 from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
 from bert_tf.text.packing import Features, kept
@@ -85,13 +85,31 @@ class LiteTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Takes the vocabulary and the settings of `tokenizer`."""
+        """Takes the vocabulary and the settings of `tokenizer`.
+
+        Raises:
+            UserError: it has settings that cannot be followed here.
+        """
+        settings = tokenizer.settings
+        lacking = {
+            "strip_accents": settings.strips_accents != settings.lower_case,
+            "split_chinese": not settings.split_chinese,
+            "added_tokens": bool(settings.added_tokens),
+        }
+        for setting, is_asked_for in lacking.items():
+            if is_asked_for:
+                raise UserError(
+                    f"LiteRT lacks operations to read strings with {setting} of this tokenizer; "
+                    "export a file that takes ids"
+                )
         self.tokenizer = tokenizer
         vocabulary = tokenizer.vocabulary
         self._has_sigmas = tokenizer.lower_case and any(
             sigma in piece for piece in vocabulary for sigma in "σς"
         )
-        self._sizes = np.array([_size(piece) for piece in vocabulary], np.int16)
+        self._sizes = np.array(
+            [_size(piece, settings.longest_word + 1) for piece in vocabulary], np.int16
+        )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
         """The pieces of `texts`, string [batch]; see `Tokenizer.tokenize_with_offsets`."""
@@ -269,7 +287,7 @@ class LiteTokenizer:
         # One more word, so that there is one in a text without pieces.
         words = tf.size(word) + 1
         characters_in_word = tf.math.unsorted_segment_sum(tf.abs(sizes), word, words)
-        is_one |= tf.gather(characters_in_word > cleaning.MAX_WORD_CHARACTERS, word)
+        is_one |= tf.gather(characters_in_word > tokenizer.settings.longest_word, word)
         word_ends = tf.math.unsorted_segment_max(pieces.ends, word, words)
         ids = tf.where(is_one, one, pieces.ids)
         ends = tf.where(is_one, tf.gather(word_ends, word), pieces.ends)
@@ -316,14 +334,10 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
     return tf.cumsum(begun - ended), counts(first, slots)
 
 
-def _size(piece: str) -> int:
-    """The characters of a piece, negative if it continues a word; 0 for an unknown word.
-
-    No more are counted than make a word too long.
-    """
+def _size(piece: str, most: int) -> int:
+    """The characters of a piece, at most `most`, negative if it continues a word; 0 for [UNK]."""
     if piece == UNK:
         return 0
-    most = cleaning.MAX_WORD_CHARACTERS + 1
     if piece.startswith("##") and piece != "##":
         return -min(len(piece) - 2, most)
     return min(len(piece), most)

@@ -29,10 +29,6 @@ from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
 
-# A character has at most four bytes, so this refuses no word that the reference takes. Cleaning
-# finds the words that the reference refuses.
-_MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
-
 _TEXTS = tf.TensorSpec([None], tf.string)
 
 
@@ -86,6 +82,19 @@ class Tokenizer:
     >>> Tokenizer(pieces, special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
     [5, 4]
 
+    With the settings of a tokenizer of Hugging Face it gives that tokenizer's ids too, with these
+    exceptions. They follow from google-research/bert and from the Unicode version of Python:
+
+    - A capital sigma at the end of a word becomes ς; theirs is always σ.
+    - A word with a private-use character is [UNK]; they drop the character. (Without
+      `split_chinese`, no piece with one of planes 15 and 16 is ever matched.)
+    - U+2B820 to U+2B91F are ideographs; a slip in their ranges makes them letters.
+    - Characters newer than their Unicode version, or than Python's, may be punctuation, accents,
+      format characters or capitals for one of the two only.
+
+    Offsets differ only where an accent is dropped or marks change their order; see
+    `tokenize_with_offsets`.
+
     Attributes:
         vocabulary: tuple of the pieces in the order of their ids.
         settings: how texts are read (`bert_tf.io.vocabulary.TokenizerSettings`).
@@ -112,13 +121,17 @@ class Tokenizer:
             split_chinese: make each CJK ideograph a word of its own, as in the reference.
             special_tokens: "whole" takes "[MASK]", "[CLS]" … in text for the special tokens.
                 "text" takes them for plain text, as in the reference.
-            added_tokens: further pieces of the vocabulary that stay whole in text.
+            added_tokens: further pieces of the vocabulary that stay whole in text, also within a
+                word. They are looked for in cleaned text: "<E1>" is found as "<e1>" when
+                lower-casing. Of two that overlap the first counts, of two that start at one place
+                the longer.
             longest_word: characters of the longest word that is cut into pieces; longer words are
                 [UNK].
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
-                or lacks a special or an added token; or a setting is none of these.
+                or lacks a special or an added token; or a setting is none of these; or there are
+                too many added tokens, or one that cleaned text cannot hold.
         """
         if isinstance(vocabulary, str | os.PathLike):
             self.vocabulary = read_vocabulary(vocabulary)
@@ -245,14 +258,16 @@ class _Graphs:
     """The traced functions of all tokenizers with the same pieces and settings.
 
     Raises:
-        UserError: the WordPiece op cannot use the vocabulary.
+        UserError: the WordPiece op cannot use the vocabulary, or cleaning an added token.
     """
 
     def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):
-        self._lower_case = settings.lower_case
-        self._whole = SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
-        pieces = _as_cleaned(vocabulary, self._whole)
-        self.wordpiece_model = wordpiece_model_of(pieces, vocabulary.index(UNK))
+        self._settings = settings
+        # Raises the errors of added tokens.
+        cleaning.added_tokens(settings)
+        self.wordpiece_model = wordpiece_model_of(
+            _as_cleaned(vocabulary, settings), vocabulary.index(UNK), settings.longest_word
+        )
 
     @_traced_once
     def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
@@ -265,12 +280,12 @@ class _Graphs:
 
     @_traced_once
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
+        prepared = cleaning.prepare(texts, self._settings)
         return _by_text(self._wordpiece(prepared.parts)[0], prepared)
 
     @_traced_once
     def tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
-        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
+        prepared = cleaning.prepare(texts, self._settings)
         ids, *offsets = self._wordpiece(prepared.parts)
         starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
         starts, ends = tf.cond(
@@ -285,17 +300,22 @@ class _Graphs:
 _graphs = functools.lru_cache(maxsize=8)(_Graphs)
 
 
-def _as_cleaned(vocabulary: Sequence[str], whole: Sequence[str]) -> list[str]:
+def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[str]:
     """The pieces as WordPiece matches them against cleaned text."""
-    # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
-    # that cleaning deletes, never matches a text in the reference.
-    stand_ins = dict(zip(whole, characters.STAND_INS, strict=False))
-    return [
-        f"{characters.NEVER}{number}"
-        if characters.is_never_matched(piece)
-        else stand_ins.get(piece, piece)
-        for number, piece in enumerate(vocabulary)
-    ]
+    stand_ins = cleaning.stand_ins(settings)
+    letters = {} if settings.split_chinese else characters.ideographs_as_letters()
+    taken = {*map(chr, letters.values())}
+
+    def as_cleaned(number: int, piece: str) -> str:
+        if piece in stand_ins:
+            return stand_ins[piece]
+        # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
+        # that cleaning deletes, never matches a text in the reference.
+        if characters.is_never_matched(piece) or not taken.isdisjoint(piece):
+            return f"{characters.NEVER}{number}"
+        return piece.translate(letters)
+
+    return [as_cleaned(*each) for each in enumerate(vocabulary)]
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:
@@ -335,7 +355,9 @@ def _over_flat(function: Callable, texts: Any) -> list:
     )
 
 
-def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
+def wordpiece_model_of(
+    pieces: Sequence[str], unk_id: int, longest_word: int = cleaning.MAX_WORD_CHARACTERS
+) -> np.ndarray:
     """The automaton of the WordPiece op for these pieces: uint8 [bytes].
 
     >>> wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0).dtype
@@ -348,8 +370,10 @@ def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
 
     with tf.init_scope(), tf.device("/CPU:0"):
         try:
+            # A character has at most four bytes, so this refuses no word that the reference takes.
+            # Cleaning finds the words that the reference refuses.
             op = tf_text.FastWordpieceTokenizer(
-                pieces, max_bytes_per_word=_MAX_WORD_BYTES, unknown_token=pieces[unk_id]
+                pieces, max_bytes_per_word=4 * longest_word, unknown_token=pieces[unk_id]
             )
         except RuntimeError as error:
             raise UserError(f"vocabulary cannot be used: {error}") from error

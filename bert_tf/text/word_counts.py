@@ -16,6 +16,7 @@ import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
+from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import characters, cleaning
 
 # Called with a description of the work, the amount done and the total amount.
@@ -140,7 +141,7 @@ def _split(lower_case: bool) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def split(texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         with tf.device("/CPU:0"):
-            parts = cleaning.prepare(texts, lower_case).parts
+            parts = cleaning.prepare(texts, TokenizerSettings(lower_case)).parts
             _, starts, ends = op.tokenize_with_offsets(parts)
             return parts, starts.values, ends.values, starts.row_lengths()
 

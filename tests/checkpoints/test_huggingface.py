@@ -14,6 +14,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints import conversion, reading, tensors
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import Tokenizer
 from tests.checkpoints import test_others as others
 from tests.checkpoints import tiny_models as tiny
@@ -115,48 +116,80 @@ def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt()
     assert not found.lower_case
 
 
+WHOLE = {"special_tokens": "whole", "longest_word": 100}
+
+
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "settings"),
     [
-        ({"do_lower_case": True}, ()),
-        ({"do_lower_case": True, "strip_accents": True}, ()),
-        (
-            {"do_lower_case": True, "strip_accents": False},
-            ("warning: its own tokenizer keeps accents, bert_tf's strips them",),
-        ),
+        ({"do_lower_case": True}, {}),
+        ({"do_lower_case": True, "strip_accents": False}, {"strip_accents": False}),
         (
             {"strip_accents": True, "tokenize_chinese_chars": False},
-            (
-                "warning: its own tokenizer strips accents, bert_tf's keeps them",
-                "warning: its own tokenizer keeps Chinese words whole, bert_tf's does not",
-            ),
+            {"strip_accents": True, "split_chinese": False},
+        ),
+        (
+            {"added_tokens_decoder": {"14": {"content": "[E11]"}}},
+            {"added_tokens": ["[E11]"]},
         ),
     ],
 )
-def test_a_tokenizer_that_cleans_text_in_another_way_is_warned_of(tmp_path, fields, told):
+def test_texts_are_read_as_the_tokenizers_files_say(tmp_path, fields, settings):
     tiny.copied("huggingface_heads/BertModel", tmp_path)
     tiny.change(tmp_path / "tokenizer_config.json", **fields)
 
-    assert tiny.load(tmp_path)[1].notes == told
+    assert reading.find(tmp_path).description.tokenizer == WHOLE | settings
+    found = Tokenizer.from_checkpoint(tmp_path).settings
+    assert found.besides_casing == WHOLE | settings
+    assert found.lower_case is fields.get("do_lower_case", False)
+
+
+def test_added_tokens_follow_the_vocabulary(tmp_path):
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    added = tmp_path / "added_tokens.json"
+    added.write_text(json.dumps({"[E12]": 15, "[E11]": 14}))
+    found = Tokenizer.from_checkpoint(tmp_path)
+    assert found.vocabulary == (*tiny.PIECES, "[E11]", "[E12]")
+    assert found.tokenize("a[E12] [SEP]").numpy().tolist() == [5, 15, 3]
+
+    added.write_text(json.dumps({"[E11]": 12}))
+    with pytest.raises(UserError, match=r"added token '\[E11\]' has the id 12, which is another"):
+        Tokenizer.from_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        ("added_tokens.json", {"[E12]": 13, "[E11]": 12}),
-        (
-            "tokenizer_config.json",
-            {"added_tokens_decoder": {"13": {"content": "[E12]"}, "12": {"content": "[E11]"}}},
-        ),
-    ],
+    ("field", "said"),
+    [({"single_word": True}, "only for whole words"), ({"normalized": False}, "tells capitals")],
 )
-def test_added_tokens_are_named(tmp_path, name, fields):
+def test_added_tokens_that_are_found_elsewhere_are_warned_of(tmp_path, field, said):
     tiny.copied("huggingface_heads/BertModel", tmp_path)
-    path = tmp_path / name
-    before = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(before | fields))
-    said = "warning: its added tokens are read as plain text: [E11], [E12]"
-    assert tiny.load(tmp_path)[1].notes == (said,)
+    decoder = {"14": {"content": "[E11]", **field}}
+    tiny.change(
+        tmp_path / "tokenizer_config.json", do_lower_case=True, added_tokens_decoder=decoder
+    )
+    (note,) = reading.find(tmp_path).notes
+    assert said in note and note.endswith(": [E11]")
+
+
+@pytest.mark.parametrize("longest", [0, 1000, "100", True])
+def test_a_longest_word_that_no_tokenizer_has_is_refused(tmp_path, longest):
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    path = tmp_path / "tokenizer.json"
+    fields = json.loads(path.read_text())
+    fields["model"]["max_input_chars_per_word"] = longest
+    path.write_text(json.dumps(fields))
+    with pytest.raises(UserError, match="longest_word of the tokenizer is"):
+        reading.find(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["huggingface", "bert_tf", "tf1", "model_garden"])
+def test_a_tokenizers_settings_pass_through_every_format(tmp_path, form):
+    settings = TokenizerSettings(
+        lower_case=True, strip_accents=False, split_chinese=False, added_tokens=("[E11]",)
+    )
+    tokenizer = Tokenizer.of((*tiny.PIECES[:-1], "[E11]"), settings)
+    conversion.save(tiny.make("encoder"), tmp_path / "out", form, tokenizer)
+    assert Tokenizer.from_checkpoint(tmp_path / "out").settings == settings
 
 
 def test_words_that_another_program_cuts_are_refused(tmp_path):
@@ -175,13 +208,19 @@ def test_a_head_reads_as_many_tokens_as_its_tokenizer_says(tmp_path):
         assert model.max_length == min(expected or positions, positions)
 
 
+def write_ignored_weight(folder):
+    path = folder / "model.safetensors"
+    weights = safetensors.numpy.load_file(path) | {"spare": np.zeros(2, np.float32)}
+    safetensors.numpy.save_file(weights, path, {"format": "pt"})
+
+
 def test_what_a_checkpoint_has_beside_its_weights_is_said_by_load(tmp_path, capsys):
     tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
     bert_tf.load(tmp_path)
     assert "weights loaded" not in capsys.readouterr().err
-    tiny.change(tmp_path / "tokenizer_config.json", do_lower_case=True, strip_accents=False)
+    write_ignored_weight(tmp_path)
     bert_tf.load(tmp_path)
-    assert "its own tokenizer keeps accents, bert_tf's strips them" in capsys.readouterr().err
+    assert "ignored: spare" in capsys.readouterr().err
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path):

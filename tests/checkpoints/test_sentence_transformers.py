@@ -115,7 +115,8 @@ def test_the_transformers_casing_is_added_to_the_tokenizers(tmp_path, lower_case
     tiny.change(folder / TRANSFORMER, do_lower_case=True)
     found = reading.find(folder)
     assert found.description.lower_case is True
-    assert len(found.notes) == (not lower_case)
+    settings = found.description.tokenizer_settings(found.read_vocabulary())
+    assert settings.strips_accents is lower_case
 
 
 def test_an_encoder_and_other_tasks_take_the_encoder_alone(tmp_path):
@@ -196,6 +197,7 @@ def test_the_files_are_those_that_sentence_transformers_opens(tmp_path):
         "prompts": {"query": "a b "},
         "default_prompt_name": "query",
         "similarity_fn_name": "dot",
+        "bert_tf": {"tokenizer": {}},
     }
     first = tensors.load(folder / "2_Dense" / "model.safetensors")
     np.testing.assert_array_equal(first["linear.weight"].T, model.dense_layers[0].kernel)

@@ -1,4 +1,4 @@
-"""A run takes vocabulary and casing from its checkpoint unless its configuration names them."""
+"""A run takes vocabulary and tokenizer from its checkpoint unless its configuration names them."""
 
 import json
 
@@ -9,7 +9,8 @@ from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.runs.vocabulary import settle
+from bert_tf.io.vocabulary import TokenizerSettings
+from bert_tf.runs.vocabulary import settle, with_tokenizer_of
 from tests import tiny
 
 
@@ -21,7 +22,8 @@ def load(tmp_path):
     checkpoint.mkdir()
     vocabulary = tiny.write_vocabulary(checkpoint)
     encoder = Encoder(tiny.encoder_config(8))
-    native.write(checkpoint, encoder, describe(encoder, Tokenizer(vocabulary, lower_case=False)))
+    tokenizer = Tokenizer(vocabulary, lower_case=False, split_chinese=False, longest_word=100)
+    native.write(checkpoint, encoder, describe(encoder, tokenizer))
 
     path, start = tmp_path / "finetuning.yaml", f"init.checkpoint={checkpoint}"
     return lambda *settings: load_config(path, [start, *settings])
@@ -30,7 +32,8 @@ def load(tmp_path):
 def test_both_are_the_checkpoints_where_nothing_is_said(load):
     settled, vocabulary = settle(load("tokenizer.vocab=null"))
 
-    assert settled.tokenizer.lower_case is False
+    expected = TokenizerSettings(lower_case=False, split_chinese=False, longest_word=100)
+    assert settled.tokenizer.settings == expected
     assert vocabulary.split("\n") == [*tiny.VOCABULARY, ""]
 
 
@@ -38,9 +41,12 @@ def test_what_the_configuration_says_is_kept(load, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("[PAD]\n[UNK]\n")
 
-    settled, vocabulary = settle(load(f"tokenizer.vocab={other}", "tokenizer.lower_case=true"))
+    own = ["lower_case=true", "strip_accents=false", "split_chinese=true", "longest_word=7"]
+    settled, vocabulary = settle(
+        load(f"tokenizer.vocab={other}", *(f"tokenizer.{each}" for each in own))
+    )
 
-    assert settled.tokenizer.lower_case is True
+    assert settled.tokenizer.settings == TokenizerSettings(strip_accents=False, longest_word=7)
     assert vocabulary == "[PAD]\n[UNK]\n"
 
 
@@ -64,3 +70,9 @@ def test_a_checkpoint_without_a_vocabulary_is_told(load, tmp_path):
 
     with pytest.raises(UserError, match="checkpoint has no vocabulary; set tokenizer.vocab"):
         settle(load("tokenizer.vocab=null"))
+
+
+def test_a_resumed_run_keeps_what_was_decided_at_its_start(load):
+    before, _ = settle(load("tokenizer.vocab=null"))
+    again = with_tokenizer_of(before, load("tokenizer.vocab=null"))
+    assert again.tokenizer.settings == before.tokenizer.settings

@@ -98,7 +98,7 @@ def test_all_of_a_model_is_in_its_file(tmp_path):
 
     assert same.settings == model.settings
     assert same.tokenizer.vocabulary == model.tokenizer.vocabulary
-    assert same.tokenizer.lower_case == model.tokenizer.lower_case
+    assert same.tokenizer.settings == model.tokenizer.settings
     assert not same.encoder.blocks[0].trainable
     ours, theirs = weight_names(model), weight_names(same)
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)

@@ -18,26 +18,33 @@ CJK_BLOCKS = (
 )
 
 
-def words(text: str | bytes, lower_case: bool) -> list[str]:
+def words(
+    text: str | bytes,
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+) -> list[str]:
     """The words of `text`, cleaned, in order; punctuation and ideographs are words."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "ignore")
-    kept = "".join(_cleaned(each) for each in text)
+    kept = "".join(_cleaned(each, split_chinese) for each in text)
     found = []
     for token in kept.split():
         if lower_case:
-            decomposed = unicodedata.normalize("NFD", token.lower())
+            token = token.lower()
+        if lower_case if strip_accents is None else strip_accents:
+            decomposed = unicodedata.normalize("NFD", token)
             token = "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
         found += "".join(f" {e} " if is_punctuation(e) else e for e in token).split()
     return found
 
 
-def _cleaned(character: str) -> str:
+def _cleaned(character: str, split_chinese: bool) -> str:
     if character in "\t\n\r" or unicodedata.category(character) == "Zs":
         return " "
     if character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf"):
         return ""
-    if any(first <= character <= last for first, last in CJK_BLOCKS):
+    if split_chinese and any(first <= character <= last for first, last in CJK_BLOCKS):
         return f" {character} "
     return character
 
@@ -48,13 +55,23 @@ def is_punctuation(character: str) -> bool:
     return is_sign or unicodedata.category(character).startswith("P")
 
 
-def pieces(text: str | bytes, vocabulary: set[str], lower_case: bool) -> list[str]:
-    """The word pieces of `text`: always the longest that fits, [UNK] for a word that none fits."""
-    return [piece for word in words(text, lower_case) for piece in _split(word, vocabulary)]
+def pieces(
+    text: str | bytes,
+    vocabulary: set[str],
+    lower_case: bool,
+    longest_word: int = 200,
+    **settings: bool | None,
+) -> list[str]:
+    """The word pieces of `text`: always the longest that fits, [UNK] for a word that none fits.
+
+    `settings` are those of `words`.
+    """
+    found = words(text, lower_case, **settings)
+    return [piece for word in found for piece in _split(word, vocabulary, longest_word)]
 
 
-def _split(word: str, vocabulary: set[str]) -> list[str]:
-    if len(word) > 200:
+def _split(word: str, vocabulary: set[str], longest_word: int) -> list[str]:
+    if len(word) > longest_word:
         return ["[UNK]"]
     found, start = [], 0
     while start < len(word):

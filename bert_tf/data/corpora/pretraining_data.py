@@ -148,16 +148,13 @@ def open_shards(
         cross_documents=config.data.cross_documents,
         attention=attention,
     )
-    if data.vocabulary != tokenizer.vocabulary or (
-        wrong := tokenizer.settings.differing(data.tokenizer)
-    ):
+    if data.vocabulary != tokenizer.vocabulary:
         raise UserError(
-            f"{folder} was tokenized with "
-            + (
-                f"tokenizer.{wrong} {json.dumps(getattr(data.tokenizer, wrong))}"
-                if data.vocabulary == tokenizer.vocabulary
-                else "a different vocabulary"
-            )
-            + "; run bert-tf pretrain-data again"
+            f"{folder} was tokenized with a different vocabulary; run bert-tf pretrain-data again"
+        )
+    if wrong := tokenizer.settings.differing(data.tokenizer):
+        raise UserError(
+            f"{folder} was tokenized with tokenizer.{wrong} "
+            f"{json.dumps(getattr(data.tokenizer, wrong))}; run bert-tf pretrain-data again"
         )
     return data
