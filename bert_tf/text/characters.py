@@ -251,9 +251,10 @@ def _cleaning_table(lower_case: bool, strip_accents: bool, split_chinese: bool) 
             own |= _case_bits(character)
         if _is_deleted(character):
             return (), own
-        after: Sequence[str] = character.lower() if lower_case else character
+        lowered = character.lower() if lower_case else character
+        after: Sequence[str] = lowered
         if strip_accents:
-            decomposed = unicodedata.normalize("NFD", after)
+            decomposed = unicodedata.normalize("NFD", lowered)
             after = [each for each in decomposed if unicodedata.category(each) != "Mn"]
             own |= LASTING_MARK if any(map(unicodedata.combining, after)) else 0
             own |= 0 if after else ACCENT

@@ -192,8 +192,9 @@ def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
 def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
     """The strings kept whole, each with the character that stands for it in cleaned text.
 
-    >>> stand_ins(TokenizerSettings(added_tokens=("<e1>", "</e1>")))
-    {'<e1>': '\x01', '</e1>': '\x02'}
+    >>> whole = stand_ins(TokenizerSettings(added_tokens=("<e1>", "</e1>")))
+    >>> [(string, hex(ord(character))) for string, character in whole.items()]
+    [('<e1>', '0x1'), ('</e1>', '0x2')]
 
     Raises:
         UserError: there are too many.

@@ -89,8 +89,8 @@ class Tokenizer:
     - A word with a private-use character is [UNK]; they drop the character. (Without
       `split_chinese`, no piece with one of planes 15 and 16 is ever matched.)
     - U+2B820 to U+2B91F are ideographs; a slip in their ranges makes them letters.
-    - Characters newer than their Unicode version, or than Python's, may be punctuation, accents,
-      format characters or capitals for one of the two only.
+    - Some 500 characters, most of them newer than one of the two Unicode versions, are punctuation,
+      accents, format characters or capitals for one of the two only.
 
     Offsets differ only where an accent is dropped or marks change their order; see
     `tokenize_with_offsets`.
