@@ -255,7 +255,7 @@ def _cleaning_table(lower_case: bool, strip_accents: bool, split_chinese: bool) 
         after: Sequence[str] = lowered
         if strip_accents:
             decomposed = unicodedata.normalize("NFD", lowered)
-            after = [each for each in decomposed if unicodedata.category(each) != "Mn"]
+            after = "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
             own |= LASTING_MARK if any(map(unicodedata.combining, after)) else 0
             own |= 0 if after else ACCENT
         is_cjk = split_chinese and any(start <= code_point <= end for start, end in _CJK)
