@@ -219,6 +219,9 @@ def _special_tokens(settings: TokenizerSettings) -> dict[int, str]:
 def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
     """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins.
 
+    >>> added_tokens(TokenizerSettings(added_tokens=("<E1>", "</E1>")))
+    {0: '<e1>', 1: '</e1>'}
+
     Raises:
         UserError: cleaned text cannot hold one of them.
     """

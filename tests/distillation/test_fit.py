@@ -393,7 +393,7 @@ def test_teachers_that_do_not_fit_are_refused():
     said = "labels good, bad, but the teacher has bad, good; both must have the same"
     refused(said, named, teacher)
     unknown = bert_tf.TextClassifier(encoder(), other, ["bad", "good"])
-    refused("differ in vocabulary or casing", unknown, teacher)
+    refused("differ in vocabulary or settings", unknown, teacher)
     refused("the student has 2 layers, but its teacher has only 1", teacher, student)
     refused(r"16 hidden units \(hidden_size\), but its teacher has only 8", student, narrow())
     short = model("classes", max_position_embeddings=16)

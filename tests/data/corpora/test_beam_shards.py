@@ -33,7 +33,7 @@ def write_corpus(folder: Path, files: int = 5) -> Path:
 
 
 def sizes_of(corpus: Corpus) -> list[Sizes]:
-    vocabulary = (TOKENIZER.vocabulary, TOKENIZER.lower_case)
+    vocabulary = (TOKENIZER.vocabulary, TOKENIZER.settings)
     batches = [b for part in enumerate(corpus.parts) for b in beam_shards._read(part, corpus)]
     return [beam_shards._measure(beam_shards._tokenize(batch, vocabulary)) for batch in batches]
 

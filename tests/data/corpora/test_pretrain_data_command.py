@@ -18,7 +18,7 @@ def config(tmp_path):
 def test_text_becomes_token_shards(config, tmp_path, capsys):
     assert main(["pretrain-data", config, "--out", str(tmp_path / "out")]) == 0
     shards = TokenShards(tmp_path / "out")
-    assert shards.vocabulary == tuple(tiny.VOCABULARY) and shards.lower_case
+    assert shards.vocabulary == tuple(tiny.VOCABULARY) and shards.tokenizer.lower_case
     assert sum(s.documents for part in (TRAIN, DEV) for s in shards.parts[part]) == 12
     assert f"{tmp_path / 'out'}: train 8 documents" in capsys.readouterr().err
 
