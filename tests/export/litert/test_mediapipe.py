@@ -156,7 +156,7 @@ def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
 
 def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "bert_tf")
-    cased = Tokenizer([*tiny.VOCABULARY, "Cat"], TokenizerSettings(lower_case=False))
+    cased = Tokenizer([*tiny.VOCABULARY, "Cat"], lower_case=False)
     sizes = {"vocab_size": len(tiny.VOCABULARY) + 1, "num_hidden_layers": 1}
     encoder = Encoder(tiny.encoder_config(8, **sizes))
     model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
