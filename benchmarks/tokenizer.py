@@ -71,12 +71,15 @@ def _tensorflow_tokenizers(
 ) -> dict[str, Callable[[], int]]:
     pieces = vocab.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     ours = Tokenizer(vocab, lower_case)
+    # As a folder of transformers is read.
+    folders = ours.with_settings(special_tokens="whole", longest_word=100)
     bert = tf_text.BertTokenizer(str(vocab), lower_case=lower_case, token_out_type=tf.int32)
     fast = tf_text.FastBertTokenizer(
         pieces, lower_case_nfd_strip_accents=lower_case, token_out_type=tf.int32
     )
     return {
         "bert_tf, ids": _in_dataset(ours.tokenize, texts),
+        "bert_tf, ids, as transformers": _in_dataset(folders.tokenize, texts),
         "bert_tf, ids and offsets": _in_dataset(ours.tokenize_with_offsets, texts),
         "tf_text.BertTokenizer, ids": _in_dataset(bert.tokenize, texts),
         "tf_text.FastBertTokenizer, ids": _in_dataset(fast.tokenize, texts),
