@@ -25,7 +25,6 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.io.vocabulary import is_lower_case
 from bert_tf.text import Tokenizer
 
 _FORMATS: dict[str, ModuleType] = {
@@ -70,7 +69,8 @@ def convert(
         logger.warning(f"{source} has no vocabulary, so {destination} has none either")
     elif description.lower_case is None:
         # Readers of other formats would assume that it lower-cases.
-        description = dataclasses.replace(description, lower_case=is_lower_case(vocabulary))
+        settings = description.tokenizer_settings(vocabulary)
+        description = dataclasses.replace(description, lower_case=settings.lower_case)
     _write(Path(destination), to, weights, description, vocabulary)
 
 

@@ -78,12 +78,11 @@ class Description:
                 f"{path}: the number of labels is {count}, but num_classes is {classes!r}; copy "
                 "the checkpoint again"
             )
-        if "lower_case" in fields["tokenizer"]:
-            raise UserError(f"{path}: the casing stands twice; copy the checkpoint again")
+        tokenizer = TokenizerSettings.from_parts(True, fields["tokenizer"], str(path))
         own = {
             "encoder": encoder_config(fields["encoder"], path),
             "labels": tuple(fields["labels"]),
-            "tokenizer": TokenizerSettings.from_dict(fields["tokenizer"], str(path)).besides_casing,
+            "tokenizer": tokenizer.besides_casing,
         }
         return cls(**fields | own)
 

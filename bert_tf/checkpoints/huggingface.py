@@ -25,6 +25,7 @@ from bert_tf.checkpoints import (
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
+from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
@@ -127,9 +128,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             f"{path}: position_embedding_type is {other}; bert_tf supports only absolute"
         )
     weights, encoder = _weights(folder), _encoder(fields, path)
+    files = TokenizerFiles(folder)
     found, settings = _heads(fields, weights), {}
     if 1 in found.values():  # a cross-encoder has one output
-        settings = _cross_encoder(folder, fields, encoder)
+        settings = _cross_encoder(folder, fields, files, encoder)
     if found or _architecture_in(fields) == _BARE:
         dropout = fields.get("classifier_dropout")
         model, head = heads.chosen(
@@ -140,7 +142,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     else:
         model, head = TABLE.model_in(weights)
-    notes = huggingface_tokenizer.differences(folder)
+    notes = files.differences()
     if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
         notes += (
             "warning: its separate output matrix is ignored; the word embeddings are used instead",
@@ -149,29 +151,29 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         model,
         head,
         encoder,
-        lower_case=huggingface_tokenizer.lower_case(folder),
+        lower_case=files.lower_case(),
         labels=_labels(fields, head.get("num_classes", 0), path),
         settings=settings
         if heads.of(model).sentence_transformers
-        else _length_of(folder, model, encoder),
-        tokenizer=huggingface_tokenizer.settings(folder),
+        else _length_of(files, model, encoder),
+        tokenizer=files.settings(),
     )
     return Checkpoint(
         folder,
         description.supplemented(fields, path),
         weights,
         TABLE,
-        lambda: huggingface_tokenizer.vocabulary(folder),
+        files.vocabulary,
         notes,
     ).check()
 
 
-def _length_of(folder: Path, model: str, encoder: EncoderConfig) -> dict[str, Any]:
+def _length_of(files: TokenizerFiles, model: str, encoder: EncoderConfig) -> dict[str, Any]:
     """The setting `max_length` of a head that reads a text as far as it fits.
 
     Others read it in windows, whose length no file says.
     """
-    longest = huggingface_tokenizer.max_length(folder)
+    longest = files.max_length()
     if longest is None or not heads.of(model).pools:
         return {}
     return {"max_length": min(longest, encoder.max_position_embeddings)}
@@ -324,7 +326,7 @@ def _config(
 
 
 def _cross_encoder(
-    folder: Path, config: Mapping[str, Any], encoder: EncoderConfig
+    folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
 ) -> dict[str, Any]:
     """The settings of a cross-encoder; {} if the folder is not that of one.
 
@@ -337,7 +339,7 @@ def _cross_encoder(
     short = found.rpartition(".")[2].lower()
     ours = short if found.startswith("torch.nn.") and short in _SCORES else found
     settings = {"activation": ours or "sigmoid"}
-    longest = huggingface_tokenizer.max_length(folder)
+    longest = files.max_length()
     if longest is None:
         return settings
     return settings | {"max_length": min(longest, encoder.max_position_embeddings)}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import plain_json
+from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import (
     SPECIAL_TOKENS,
@@ -27,8 +28,8 @@ _OWN_TOKENIZERS = {
     "word_tokenizer_type": ("basic", None),
     "subword_tokenizer_type": ("wordpiece", None),
 }
-# Added tokens that a message shows.
-_SHOWN = 5
+# Python refuses to read a number with thousands of digits.
+_MOST_DIGITS = 18
 # transformers' own longest word, in characters.
 _LONGEST_WORD = 100
 
@@ -43,181 +44,152 @@ _NORMALIZER = {
 }
 
 
-def vocabulary(folder: Path) -> tuple[str, ...] | None:
-    """The pieces in the order of their ids; None if the folder has no vocabulary.
-
-    Raises:
-        UserError: it is not a BERT vocabulary.
-    """
-    _check_class(folder)
-    pieces = read_beside(folder)
-    path = folder / TOKENIZER_FILE
-    if pieces is not None:
-        return _with_added(pieces, folder)
-    if not path.is_file():
-        return None
-    fields = plain_json.read_object(path, "tokenizer")
-    try:
-        ids = dict(fields["model"]["vocab"])
-        ids |= {token["content"]: token["id"] for token in fields.get("added_tokens", [])}
-        ordered = sorted(ids, key=ids.__getitem__)
-        whole = [ids[piece] for piece in ordered] == list(range(len(ids)))
-    except (KeyError, TypeError, ValueError):
-        whole = False
-    if not whole or fields["model"].get("type") != "WordPiece":
-        raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
-    return _with_added(check_vocabulary(ordered, f"vocabulary of {path}"), folder)
-
-
-def lower_case(folder: Path) -> bool | None:
-    """Whether the tokenizer lower-cases; None if no file says so.
+class TokenizerFiles:
+    """What the tokenizer's files of `folder` say; each JSON file is read once, here.
 
     Raises:
         UserError: a file is not JSON.
     """
-    value = _settings(folder)["do_lower_case"]
-    return value if isinstance(value, bool) else None
 
-
-def settings(folder: Path) -> dict[str, Any]:
-    """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
-
-    transformers leaves special and added tokens whole, and takes a word of more than 100 characters
-    for [UNK] unless tokenizer.json says otherwise.
-
-    Raises:
-        UserError: a file is not JSON, or a setting is none that bert_tf has.
-    """
-    found, longest = _settings(folder), _LONGEST_WORD
-    path = folder / TOKENIZER_FILE
-    if path.is_file():
-        model = plain_json.read_object(path, "tokenizer").get("model")
-        if isinstance(model, dict):
-            longest = model.get("max_input_chars_per_word", longest)
-    fields = {
-        "lower_case": found["do_lower_case"] is not False,
-        "special_tokens": "whole",
-        "added_tokens": list(_added(folder)),
-        "longest_word": longest,
-    }
-    for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
-        if isinstance(found[name], bool):
-            fields[ours] = found[name]
-    return TokenizerSettings.from_dict(fields, str(folder)).besides_casing
-
-
-def differences(folder: Path) -> tuple[str, ...]:
-    """Warnings where the tokenizer finds added tokens in a text and ours does not, or vice versa.
-
-    Raises:
-        UserError: a file is not JSON.
-    """
-    added, notes = _added(folder), []
-    alone = [token for token, fields in added.items() if fields.get("single_word") is True]
-    exact = [token for token, fields in added.items() if fields.get("normalized") is False]
-    if alone:
-        notes.append(
-            "warning: its own tokenizer takes these added tokens only for whole words, bert_tf's "
-            f"also inside words: {_shown(alone)}"
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._config, self._tokenizer, self._added_ids = (
+            plain_json.read_object(folder / name, "tokenizer") if (folder / name).is_file() else {}
+            for name in (CONFIG_FILE, TOKENIZER_FILE, ADDED_FILE)
         )
-    if exact and _settings(folder)["do_lower_case"] is not False:
-        notes.append(
-            "warning: its own tokenizer tells capitals from small letters in these added tokens, "
-            f"bert_tf's does not: {_shown(exact)}"
-        )
-    return tuple(notes)
+        self._cleaning = self._settings_of_cleaning()
+        self._added = self._added_tokens()
 
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """The pieces in the order of their ids; None if the folder has no vocabulary.
 
-def _shown(tokens: Sequence[str]) -> str:
-    return ", ".join(tokens[:_SHOWN]) + ", …" * (len(tokens) > _SHOWN)
+        Raises:
+            UserError: it is not a BERT vocabulary.
+        """
+        self._check_class()
+        pieces = read_beside(self._folder)
+        path = self._folder / TOKENIZER_FILE
+        if pieces is not None:
+            return self._with_added(pieces)
+        if not path.is_file():
+            return None
+        fields = self._tokenizer
+        try:
+            ids = dict(fields["model"]["vocab"])
+            ids |= {token["content"]: token["id"] for token in fields.get("added_tokens", [])}
+            ordered = sorted(ids, key=ids.__getitem__)
+            whole = [ids[piece] for piece in ordered] == list(range(len(ids)))
+        except (KeyError, TypeError, ValueError):
+            whole = False
+        if not whole or fields["model"].get("type") != "WordPiece":
+            raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
+        return self._with_added(check_vocabulary(ordered, f"vocabulary of {path}"))
 
+    def lower_case(self) -> bool | None:
+        """Whether the tokenizer lower-cases; None if no file says so."""
+        value = self._cleaning["do_lower_case"]
+        return value if isinstance(value, bool) else None
 
-def _check_class(folder: Path) -> None:
-    """Raises UserError if the words are cut by a program that bert_tf does not have."""
-    path = folder / CONFIG_FILE
-    if not path.is_file():
-        return
-    fields = plain_json.read_object(path, "tokenizer")
-    for name, own in _OWN_TOKENIZERS.items():
-        if name in fields and fields[name] not in own:
-            raise UserError(
-                f"{path}: {name} is {fields[name]!r}; bert_tf has only BERT's own tokenizer, so "
-                "it cannot read texts for this checkpoint"
+    def settings(self) -> dict[str, Any]:
+        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
+
+        transformers leaves special and added tokens whole. A word of more than 100 characters is
+        [UNK] unless tokenizer.json says otherwise.
+
+        Raises:
+            UserError: bert_tf's tokenizer cannot have one of the settings.
+        """
+        model = self._tokenizer.get("model")
+        fields = {
+            "special_tokens": "whole",
+            "added_tokens": list(self._added),
+            "longest_word": model.get("max_input_chars_per_word", _LONGEST_WORD)
+            if isinstance(model, dict)
+            else _LONGEST_WORD,
+        }
+        for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
+            if isinstance(self._cleaning[name], bool):
+                fields[ours] = self._cleaning[name]
+        return TokenizerSettings.from_dict(fields, str(self._folder)).besides_casing
+
+    def differences(self) -> tuple[str, ...]:
+        """Warnings where the tokenizer and ours find added tokens in different places."""
+        notes = []
+        alone = [name for name, each in self._added.items() if each.get("single_word") is True]
+        exact = [name for name, each in self._added.items() if each.get("normalized") is False]
+        if alone:
+            notes.append(
+                "warning: its own tokenizer takes these added tokens only for whole words, "
+                f"bert_tf's also inside words: {listed(tuple(alone))}"
             )
-
-
-def _added(folder: Path) -> dict[str, dict[str, Any]]:
-    """The tokens that were added to BERT's, in the order of their ids, with their fields."""
-    listed: list[tuple[Any, Any, dict[str, Any]]] = []  # token, id, its other fields
-    for name in (ADDED_FILE, CONFIG_FILE, TOKENIZER_FILE):
-        if not (folder / name).is_file():
-            continue
-        fields = plain_json.read_object(folder / name, "tokenizer")
-        if name == ADDED_FILE:
-            listed += [(token, id, {}) for token, id in fields.items()]
-        elif name == CONFIG_FILE:
-            decoder = fields.get("added_tokens_decoder")
-            pairs = decoder.items() if isinstance(decoder, dict) else ()
-            listed += [
-                (each.get("content"), int(id), each)
-                for id, each in pairs
-                if isinstance(each, dict) and id.isdecimal()
-            ]
-        elif isinstance(fields.get("added_tokens"), list):
-            listed += [
-                (each.get("content"), each.get("id"), each)
-                for each in fields["added_tokens"]
-                if isinstance(each, dict)
-            ]
-    found: dict[str, dict[str, Any]] = {}
-    for token, id, each in listed:
-        if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
-            found[token] = found.get(token, {}) | each | {"id": id}
-    return dict(sorted(found.items(), key=lambda item: item[1]["id"]))
-
-
-def _with_added(pieces: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """The pieces of vocab.txt and the added tokens whose ids follow.
-
-    Raises:
-        UserError: an added token has an id that is another piece's, or leaves a gap.
-    """
-    for token, fields in _added(folder).items():
-        id = fields["id"]
-        if id == len(pieces):
-            pieces += (token,)
-        elif not (0 <= id < len(pieces) and pieces[id] == token):
-            raise UserError(
-                f"{folder}: the added token {token!r} has the id {id}, which is another piece's or "
-                f"leaves a gap after the {len(pieces)} pieces of the vocabulary; correct it"
+        if exact and self._cleaning["do_lower_case"] is not False:
+            notes.append(
+                "warning: its own tokenizer tells capitals from small letters in these added "
+                f"tokens, bert_tf's does not: {listed(tuple(exact))}"
             )
-    return pieces
+        return tuple(notes)
 
+    def max_length(self) -> int | None:
+        """The most tokens of an input; None if no file says so."""
+        value = self._config.get("model_max_length")
+        return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
-def max_length(folder: Path) -> int | None:
-    """The most tokens of an input; None if no file says so.
+    def _check_class(self) -> None:
+        """Raises UserError if the words are cut by a program that bert_tf does not have."""
+        for name, own in _OWN_TOKENIZERS.items():
+            if name in self._config and self._config[name] not in own:
+                raise UserError(
+                    f"{self._folder / CONFIG_FILE}: {name} is {self._config[name]!r}; bert_tf has "
+                    "only BERT's own tokenizer, so it cannot read texts for this checkpoint"
+                )
 
-    Raises:
-        UserError: a file is not JSON.
-    """
-    path = folder / CONFIG_FILE
-    if not path.is_file():
-        return None
-    value = plain_json.read_object(path, "tokenizer").get("model_max_length")
-    return value if type(value) is int and 0 < value < _NO_LENGTH else None
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    """The settings for cleaning text; tokenizer_config.json overrides tokenizer.json."""
-    found: dict[str, Any] = dict.fromkeys(_NORMALIZER)
-    if (folder / TOKENIZER_FILE).is_file():
-        normalizer = plain_json.read_object(folder / TOKENIZER_FILE, "tokenizer").get("normalizer")
+    def _settings_of_cleaning(self) -> dict[str, Any]:
+        """The settings for cleaning text; tokenizer_config.json overrides tokenizer.json."""
+        found: dict[str, Any] = dict.fromkeys(_NORMALIZER)
+        normalizer = self._tokenizer.get("normalizer")
         if isinstance(normalizer, dict):
             found |= {name: normalizer.get(theirs) for name, theirs in _NORMALIZER.items()}
-    if (folder / CONFIG_FILE).is_file():
-        config = plain_json.read_object(folder / CONFIG_FILE, "tokenizer")
-        found |= {name: config[name] for name in _NORMALIZER if name in config}
-    return found
+        return found | {name: self._config[name] for name in _NORMALIZER if name in self._config}
+
+    def _added_tokens(self) -> dict[str, dict[str, Any]]:
+        """The tokens that were added to BERT's, in the order of their ids, with their fields."""
+        tokens: list[tuple[Any, Any, dict[str, Any]]]  # token, id, its other fields
+        tokens = [(token, id, {}) for token, id in self._added_ids.items()]
+        decoder = self._config.get("added_tokens_decoder")
+        tokens += [
+            (each.get("content"), int(id), each)
+            for id, each in (decoder.items() if isinstance(decoder, dict) else ())
+            if isinstance(each, dict) and id.isdecimal() and len(id) <= _MOST_DIGITS
+        ]
+        entries = self._tokenizer.get("added_tokens")
+        tokens += [
+            (each.get("content"), each.get("id"), each)
+            for each in (entries if isinstance(entries, list) else ())
+            if isinstance(each, dict)
+        ]
+        found: dict[str, dict[str, Any]] = {}
+        for token, id, each in tokens:
+            if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
+                found[token] = found.get(token, {}) | each | {"id": id}
+        return dict(sorted(found.items(), key=lambda item: item[1]["id"]))
+
+    def _with_added(self, pieces: tuple[str, ...]) -> tuple[str, ...]:
+        """The pieces of the vocabulary and the added tokens whose ids follow.
+
+        Raises:
+            UserError: an added token has an id that is another piece's, or leaves a gap.
+        """
+        for token, fields in self._added.items():
+            id = fields["id"]
+            if id == len(pieces):
+                pieces += (token,)
+            elif not (0 <= id < len(pieces) and pieces[id] == token):
+                raise UserError(
+                    f"{self._folder}: the added token {token!r} has the id {id}, which is another "
+                    f"piece's or leaves a gap after the {len(pieces)} pieces of the vocabulary; "
+                    "correct it"
+                )
+        return pieces
 
 
 def write(

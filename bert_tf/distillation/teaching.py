@@ -261,7 +261,7 @@ def check_teacher(student: Any, teacher: Any) -> None:
             f"{', '.join(teacher.labels)}; both must have the same labels in the same order"
         )
     words, known = student.tokenizer, teacher.tokenizer
-    if words.vocabulary != known.vocabulary or words.settings.differing(known.settings):
+    if words.vocabulary != known.vocabulary or words.settings.first_difference(known.settings):
         raise UserError(
             "the tokenizers of the student and the teacher differ in vocabulary or settings; "
             "create both models with the same tokenizer"

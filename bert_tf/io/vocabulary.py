@@ -87,7 +87,7 @@ class TokenizerSettings:
         default = dataclasses.asdict(TokenizerSettings()) | {"added_tokens": []}
         return {name: value for name, value in fields.items() if value != default[name]}
 
-    def differing(self, other: "TokenizerSettings") -> str | None:
+    def first_difference(self, other: "TokenizerSettings") -> str | None:
         """The name of the first setting that differs from the other's; None if none does."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "strip_accents"]
         names.append("strips_accents")
@@ -119,6 +119,17 @@ class TokenizerSettings:
             return cls(**fields)
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
+
+    @classmethod
+    def from_parts(cls, lower_case: Any, others: Any, name: str) -> "TokenizerSettings":
+        """The settings of a file that has the casing and `besides_casing` under two keys.
+
+        Raises:
+            UserError: a setting is unknown, or of the wrong kind.
+        """
+        if not isinstance(others, Mapping) or "lower_case" in others:
+            raise UserError(f"{name} is damaged (settings of the tokenizer); copy it again")
+        return cls.from_dict({"lower_case": lower_case, **others}, name)
 
 
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:

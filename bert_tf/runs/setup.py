@@ -160,7 +160,7 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
             "other pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     trained = known.tokenizer_settings(own)
-    wrong = tokenizer.settings.differing(trained)
+    wrong = tokenizer.settings.first_difference(trained)
     if wrong and not (wrong == "lower_case" and known.lower_case is None):
         raise UserError(
             f"tokenizer.{wrong} is {json.dumps(getattr(tokenizer.settings, wrong))}, but "

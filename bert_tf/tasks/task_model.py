@@ -548,11 +548,9 @@ class TaskModel(EncoderModel):
                 "bert_tf to load it"
             )
         frozen = fields.pop("frozen", ())
-        settings = TokenizerSettings.from_dict(
-            {
-                "lower_case": fields.pop("lower_case", True),
-                **fields.pop("tokenizer_settings", {}),
-            },
+        settings = TokenizerSettings.from_parts(
+            fields.pop("lower_case", True),
+            fields.pop("tokenizer_settings", {}),
             f"this {cls.__name__}",
         )
         vocabulary = fields.pop("vocabulary", None), settings

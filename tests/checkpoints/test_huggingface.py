@@ -171,6 +171,13 @@ def test_added_tokens_that_are_found_elsewhere_are_warned_of(tmp_path, field, sa
     assert said in note and note.endswith(": [E11]")
 
 
+def test_an_added_token_whose_id_is_no_number_is_left_out(tmp_path):
+    tiny.copied("huggingface_heads/BertModel", tmp_path)
+    decoder = {"9" * 5000: {"content": "[E11]"}, "x": {"content": "[E12]"}}
+    tiny.change(tmp_path / "tokenizer_config.json", added_tokens_decoder=decoder)
+    assert Tokenizer.from_checkpoint(tmp_path).vocabulary == tiny.PIECES
+
+
 @pytest.mark.parametrize("longest", [0, 1000, "100", True])
 def test_a_longest_word_that_no_tokenizer_has_is_refused(tmp_path, longest):
     tiny.copied("huggingface_heads/BertModel", tmp_path)

@@ -152,7 +152,7 @@ def open_shards(
         raise UserError(
             f"{folder} was tokenized with a different vocabulary; run bert-tf pretrain-data again"
         )
-    if wrong := tokenizer.settings.differing(data.tokenizer):
+    if wrong := tokenizer.settings.first_difference(data.tokenizer):
         raise UserError(
             f"{folder} was tokenized with tokenizer.{wrong} "
             f"{json.dumps(getattr(data.tokenizer, wrong))}; run bert-tf pretrain-data again"

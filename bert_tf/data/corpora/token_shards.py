@@ -109,9 +109,8 @@ class TokenShards:
                     f"{path} has the format {manifest['format']!r}, not {FORMAT!r}; write it "
                     "again with `bert-tf pretrain-data`"
                 )
-            self.tokenizer = TokenizerSettings.from_dict(
-                {"lower_case": bool(manifest["lower_case"]), **manifest.get("tokenizer", {})},
-                str(path),
+            self.tokenizer = TokenizerSettings.from_parts(
+                bool(manifest["lower_case"]), manifest.get("tokenizer", {}), str(path)
             )
             self.dev_fraction = float(manifest["dev_fraction"])
             self.parts = {

@@ -269,11 +269,10 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
             f"the examples in {folder} were made with a different vocabulary; set tokenizer.vocab "
             "to theirs, or write them again with `bert-tf pretrain-data`"
         )
-    theirs = TokenizerSettings.from_dict(
-        {"lower_case": manifest["lower_case"], **manifest.get("tokenizer", {})},
-        str(folder / MANIFEST),
+    theirs = TokenizerSettings.from_parts(
+        manifest["lower_case"], manifest.get("tokenizer", {}), str(folder / MANIFEST)
     )
-    if wrong := tokenizer.settings.differing(theirs):
+    if wrong := tokenizer.settings.first_difference(theirs):
         raise UserError(
             f"the examples in {folder} were made without tokenizer.{wrong} "
             f"{json.dumps(getattr(tokenizer.settings, wrong))}; change that key, or write them "

@@ -128,6 +128,7 @@ def test_another_vocabulary_or_casing_is_noticed(written):
     for tokenizer, message in [
         (other, "were made with a different vocabulary"),
         (tiny.tokenizer(False), "made without tokenizer.lower_case false"),
+        (tiny.tokenizer().with_settings(longest_word=9), "made without tokenizer.longest_word 9"),
     ]:
         with pytest.raises(UserError, match=message):
             RecordData(written, 1, MAX_LENGTH, tokenizer)
@@ -140,6 +141,12 @@ def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path,
     manifest.write_text(json.dumps({"format": RECORDS}))
     with pytest.raises(UserError, match="manifest.json is damaged .lower_case is missing"):
         RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
+    for settings in ([1], {"lower_case": True}):
+        manifest.write_text(
+            json.dumps({"format": RECORDS, "lower_case": True, "tokenizer": settings})
+        )
+        with pytest.raises(UserError, match="manifest.json is damaged .settings of the tokenizer"):
+            RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
     for content in ("[" * 100_000, "mine", '{"format": "mine"}'):
         manifest.write_text(content)
         assert RecordData(folder, 1, MAX_LENGTH, TOKENIZER).steps_per_epoch > 1
