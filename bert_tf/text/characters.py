@@ -372,10 +372,13 @@ def _kinds_of_the_op() -> np.ndarray:
 
 
 @functools.cache
-def plain_characters(lower_case: bool, strip_accents: bool, split_chinese: bool) -> str:
+def plain_characters(
+    lower_case: bool, strip_accents: bool, split_chinese: bool, without: str = ""
+) -> str:
     """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
 
-    ASCII capitals are among them when lower-casing, because they need no table.
+    ASCII capitals are among them when lower-casing, because they need no table. The characters
+    `without` are left out.
 
     >>> import re
     >>> matches = tf.strings.regex_full_match
@@ -387,5 +390,6 @@ def plain_characters(lower_case: bool, strip_accents: bool, split_chinese: bool)
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True
     plain[0xD800:0xE000] = False
+    plain[[ord(each) for each in without]] = False
     edges = np.flatnonzero(np.diff(plain, prepend=False, append=False))
     return "".join(rf"\x{{{start:x}}}-\x{{{end - 1:x}}}" for start, end in edges.reshape(-1, 2))

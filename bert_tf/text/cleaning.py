@@ -167,11 +167,19 @@ def _lowered(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
 
 
 def _is_dirty(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
-    """Which texts hold a character or string that cleaning changes: bool [batch]."""
-    plain = characters.plain_characters(*_rules(settings))
-    dirty = ~tf.strings.regex_full_match(texts, f"[{plain}]*")
-    if special := _special_tokens(settings):
-        dirty |= _contains(texts, special)
+    """Which texts may hold a character or string that cleaning changes: bool [batch]."""
+    special = _special_tokens(settings).values()
+    first, second = ("".join(each[place] for each in special) for place in (0, 1))
+    plain, other = (
+        characters.plain_characters(*_rules(settings), without=each)
+        for each in (first, first + second)
+    )
+    pattern = f"[{plain}]*"
+    if special:
+        # After the first character of a special token there is none of their second ones.
+        first = f"[{re.escape(first)}]"
+        pattern = f"(?:[{plain}]|{first}+[{other}])*{first}*"
+    dirty = ~tf.strings.regex_full_match(texts, pattern)
     if added := added_tokens(settings):
         # Cleaning does no more than this with a text of plain characters.
         dirty |= _contains(_lowered(texts, settings), added)
@@ -276,8 +284,7 @@ def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters
     table = characters.cleaning_table(*_rules(settings))
     text = _decode(texts)
     if special := _special_tokens(settings):
-        text, stays = _with_wholes(text, text.code_points, special)
-        text = text.keep(stays)
+        text, _ = _with_wholes(text, text.code_points, special)
     found = table.lookup(text.code_points)
     if settings.lower_case:
         text, found = _with_final_sigmas(text, found, table)
@@ -303,8 +310,8 @@ def _with_added_tokens(
 ) -> tuple[_Characters, tf.Tensor]:
     """Each added token of cleaned texts becomes its stand-in, between spaces."""
     table = characters.cleaning_table(*_rules(settings))
-    text, stays = _with_wholes(text, _with_equal_spaces(text, kinds), added)
-    text, kinds = text.keep(stays), tf.gather(kinds, positions(stays))
+    text, kept = _with_wholes(text, _with_equal_spaces(text, kinds), added)
+    kinds = tf.gather(kinds, kept)
     # All other characters are cleaned already.
     is_whole = text.code_points >= characters.WHOLE
     as_they_are = Lookup(tf.zeros_like(kinds), tf.ones_like(kinds), kinds)
@@ -322,7 +329,7 @@ def _with_equal_spaces(text: _Characters, kinds: tf.Tensor) -> tf.Tensor:
 def _with_wholes(
     text: _Characters, seen: tf.Tensor, whole: Mapping[int, str]
 ) -> tuple[_Characters, tf.Tensor]:
-    """The first character of each of the strings `whole` becomes the number WHOLE + its place.
+    """Each of the strings `whole` becomes one character, the number WHOLE + its place.
 
     Strings are searched from left to right. Of those that start at one place the longest counts.
 
@@ -332,29 +339,42 @@ def _with_wholes(
         whole: the strings by their places.
 
     Returns:
-        The characters, and which of them remain (True), bool [characters].
+        The characters, and where they were in `text`, int32 [characters].
     """
-    rows = owners(text.splits)
-    size = tf.size(rows)
-    distances = range(max(map(len, whole.values())))
-    further = [_shifted(seen, distance, -1) for distance in distances]
-    code_points, lengths = text.code_points, tf.zeros_like(rows)
-    # The longest comes last, and of two equal ones the first.
-    for place, string in sorted(whole.items(), key=lambda item: (len(item[1]), -item[0])):
-        here = _shifted(rows, len(string) - 1, -1) == rows
-        for later, character in zip(further, string, strict=False):
-            here &= later == ord(character)
-        code_points = tf.where(here, characters.WHOLE + place, code_points)
-        lengths = tf.where(here, len(string), lengths)
-    starts = positions(lengths > 0)
-    starts = tf.gather(starts, _leftmost(starts, starts + tf.gather(lengths, starts)))
-    after = starts + tf.gather(lengths, starts)
-    replaced = tf.gather(code_points, starts)
-    code_points = tf.tensor_scatter_nd_update(text.code_points, starts[:, None], replaced)
-    ends = tf.gather(text.ends, after - 1)
-    ends = tf.tensor_scatter_nd_update(text.ends, starts[:, None], ends)
-    within = tf.cumsum(counts(starts + 1, size + 1) - counts(after, size + 1))[:-1]
-    return text._replace(code_points=code_points, ends=ends), within == 0
+    size = tf.size(seen)
+    starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
+    places = positions(functools.reduce(tf.logical_or, starts_one))
+
+    def replace() -> tuple[tf.Tensor, ...]:
+        after_text = tf.gather(text.splits, tf.searchsorted(text.splits, places, side="right"))
+        left = after_text - places
+        distances = tf.range(max(map(len, whole.values())))
+        ahead = tf.gather(seen, tf.minimum(places[:, None] + distances, size - 1))
+        numbers, lengths = tf.zeros_like(places), tf.zeros_like(places)
+        # The longest comes last, and of two equal ones the first.
+        for number, string in sorted(whole.items(), key=lambda item: (len(item[1]), -item[0])):
+            same = tf.reduce_all(ahead[:, : len(string)] == [*map(ord, string)], axis=1)
+            here = same & (left >= len(string))
+            numbers = tf.where(here, number, numbers)
+            lengths = tf.where(here, len(string), lengths)
+        found = positions(lengths > 0)
+        starts, ends = tf.gather(places, found), tf.gather(places + lengths, found)
+        taken = _leftmost(starts, ends)
+        starts, ends = tf.gather(starts, taken), tf.gather(ends, taken)
+        numbers = characters.WHOLE + tf.gather(numbers, tf.gather(found, taken))
+
+        def with_values(values: tf.Tensor, of_wholes: tf.Tensor) -> tf.Tensor:
+            return tf.tensor_scatter_nd_update(values, starts[:, None], of_wholes)
+
+        changed = text._replace(
+            code_points=with_values(text.code_points, numbers),
+            ends=with_values(text.ends, tf.gather(text.ends, ends - 1)),
+        )
+        within = tf.cumsum(counts(starts + 1, size + 1) - counts(ends, size + 1))[:-1]
+        return *changed.keep(within == 0), positions(within == 0)
+
+    *fields, kept = tf.cond(tf.size(places) > 0, replace, lambda: (*text, tf.range(size)))
+    return _Characters(*fields), kept
 
 
 def _leftmost(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
