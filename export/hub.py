@@ -35,11 +35,8 @@ def pair(
 ) -> dict[str, Service]:
     """What is served in the folders `preprocessor` and `encoder`.
 
-    Args:
-        model: the encoder, or a pre-trained model, whose masked LM is served as well.
-        tokenizer: the tokenizer it was trained with.
-        max_length: tokens in a row of the preprocessor's; by default 128, or as many as the
-            encoder has positions.
+    The masked LM of a pre-trained model is served as well. Rows of the preprocessor have 128 tokens
+    by default, or as many as the encoder has positions.
     """
     encoder = HubEncoder(model, tokenizer)
     length = max_length or min(_LENGTH, encoder.config.max_position_embeddings)
@@ -47,12 +44,7 @@ def pair(
 
 
 class HubPreprocessor(Service):
-    """`text` -> the encoder's inputs, [batch, max_length]; and its steps one by one.
-
-    Args:
-        tokenizer: the tokenizer.
-        max_length: tokens in a row, special ones included.
-    """
+    """`text` -> the encoder's inputs, [batch, max_length]; and its steps one by one."""
 
     task = "preprocessing for a BERT encoder"
 
@@ -152,10 +144,6 @@ class HubEncoder(Service):
 
     It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
     `masked_lm_positions` besides and adds `mlm_logits`.
-
-    Args:
-        model: an `Encoder`, or a model with the head `masked_lm`.
-        tokenizer: the tokenizer it was trained with.
 
     Raises:
         UserError: the encoder has no pooler.

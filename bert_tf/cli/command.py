@@ -24,10 +24,6 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser that raises UserError; its help ends with examples and exit codes.
 
     Every command has the option `--quiet`. It may stand before or after the name of a subcommand.
-
-    Args:
-        epilog: the examples; their line breaks are kept.
-        **kwargs: as for argparse.
     """
 
     def __init__(self, epilog: str = "", **kwargs: Any):
@@ -98,17 +94,10 @@ def run(
     work: Callable[[argparse.Namespace], None],
     stopped: str,
 ) -> int:
-    """Runs a command.
+    """Runs a command; returns the exit code of the process, one of those that the help lists.
 
-    Args:
-        program: the name of the command; each error line begins with it.
-        parser: of the command line.
-        argv: the command line without the program's name; None takes that of the process.
-        work: the work of the command. It gets the arguments of `parser` without `--quiet`.
-        stopped: the message to print after Ctrl-C.
-
-    Returns:
-        The exit code of the process, one of those that the help lists.
+    `work` gets the arguments without `--quiet`. Each line of an error begins with `program`;
+    `stopped` is printed after Ctrl-C.
     """
 
     def say(message: str) -> None:

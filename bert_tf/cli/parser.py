@@ -37,11 +37,7 @@ _STOPPED = "stopped; run the same command again: training and embed resume where
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; `argv` is the command line without the program's name.
-
-    Returns:
-        The exit code of the process, see `bert_tf.cli.command`.
-    """
+    """Runs one command line, without the program's name; returns the exit code of the process."""
 
     def work(arguments: argparse.Namespace) -> None:
         check_backend()

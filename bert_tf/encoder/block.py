@@ -18,7 +18,6 @@ class TransformerBlock(keras.layers.Layer):
     """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
 
     Args:
-        config: the encoder's sizes.
         index: place of the block in its encoder, from 0; only its name depends on it.
     """
 

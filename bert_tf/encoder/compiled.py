@@ -62,10 +62,8 @@ def _without_announcement() -> Iterator[None]:
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    XLA compiles each result of `compiled` separately, so layers must share it.
-
-    Args:
-        function: takes tensors and returns one, by element-wise operations and reductions.
+    The function takes tensors and returns one, by element-wise operations and reductions. XLA
+    compiles each result of `compiled` separately, so layers must share it.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

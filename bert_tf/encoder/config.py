@@ -131,12 +131,7 @@ class EncoderConfig:
         return cls(**published | changes)
 
     def check_length(self, name: str, length: int) -> None:
-        """Raises UserError if a setting needs more tokens than there are positions.
-
-        Args:
-            name: what the message calls the setting.
-            length: its value.
-        """
+        """Raises UserError if a setting needs more tokens than there are positions."""
         longest = self.max_position_embeddings
         if length > longest:
             raise UserError(

@@ -13,11 +13,7 @@ from bert_tf.encoder.linear import truncated_normal
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Token ids -> vectors: word + position + segment, normalized, with dropout.
-
-    Args:
-        config: the encoder's sizes.
-    """
+    """Token ids -> vectors: word + position + segment, normalized, with dropout."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         kwargs.setdefault("name", "embeddings")

@@ -183,8 +183,6 @@ class Encoder(keras.Model):
         """What `call` computes, left flat for a head that needs only some of the tokens.
 
         Args:
-            inputs: as for `call`.
-            training: whether dropout acts.
             with_intermediates: whether to return what the blocks compute on the way. These are kept
                 for the gradient even if `rematerialize` is set.
         """
@@ -205,9 +203,7 @@ class Encoder(keras.Model):
         """The last layer at some tokens. The last block computes nothing for the others.
 
         Args:
-            inputs: as for `call`.
             positions: int32 [batch, n].
-            training: whether dropout acts.
 
         Returns:
             [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
@@ -334,11 +330,7 @@ class Encoder(keras.Model):
         return (None, None, self.config.output_size)
 
     def copied(self, **changes: Any) -> "Encoder":
-        """An encoder of the same class with new weights.
-
-        Args:
-            **changes: arguments of the constructor that differ, such as `dtype`.
-        """
+        """An encoder of the same class with new weights; `changes` are arguments that differ."""
         options: dict[str, Any] = {
             "config": self.config,
             "layout": self.layout,

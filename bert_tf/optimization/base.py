@@ -113,12 +113,7 @@ class BertOptimizer(UpdatesTogether):
         var_list: Sequence[keras.Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        """Keras's own way to exclude more weights, before the optimizer is built.
-
-        Args:
-            var_list: weights to exclude.
-            var_names: regular expressions, as for the constructor.
-        """
+        """Keras's own way to exclude weights before `build`; names are regular expressions."""
         super().exclude_from_weight_decay(var_list, var_names)
         paths = (f"^{re.escape(_path(variable))}$" for variable in var_list or ())
         self.excluded = (*self.excluded, *paths, *(var_names or ()))
@@ -126,11 +121,7 @@ class BertOptimizer(UpdatesTogether):
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
         """What is subtracted from a weight, times the learning rate.
 
-        Args:
-            w: the weight before the update.
-            m: its first moment, the new gradient included.
-            v: its second moment, the new gradient included.
-            decay: its decay rate; None if the weight does not decay.
+        Both moments include the new gradient. The decay is None if the weight does not decay.
         """
         raise NotImplementedError
 

@@ -37,15 +37,10 @@ def to_png(figure: Any) -> bytes:
 
 
 class Line(NamedTuple):
-    """One line of a picture.
-
-    Attributes:
-        name: its label.
-        points: (x, y), by ascending x.
-    """
+    """One line of a picture."""
 
     name: str
-    points: list[tuple[float, float]]
+    points: list[tuple[float, float]]  # (x, y), by ascending x
 
 
 def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> bytes:

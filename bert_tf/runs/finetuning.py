@@ -66,16 +66,7 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
 
 
 class _Data:
-    """The data of a run, or of all trials of a search: read once, and encoded once.
-
-    Args:
-        run: the run, or the search.
-
-    Attributes:
-        tokenizer: of all trials.
-        trials: the configurations that are run on the data; a run is its own only trial.
-        task: of any trial.
-    """
+    """The data of a run, or of all trials of a search: read once, and encoded once."""
 
     def __init__(self, run: RunFolder[FinetuningRun]):
         self.tokenizer = setup.make_tokenizer(run)

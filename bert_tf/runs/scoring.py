@@ -52,7 +52,6 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
     """The task of a run, and its model as trained so far.
 
     Args:
-        run: a fine-tuned one.
         precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
             which the metrics are those of the run.
 

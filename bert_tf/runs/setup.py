@@ -115,13 +115,7 @@ def make_checkpoints(
     chief: bool,
     data: Mapping[str, str],
 ) -> Checkpoints:
-    """What saves the run while it trains, and restores it.
-
-    Args:
-        run, model, tokenizer: what is trained.
-        chief: whether this process writes.
-        data: fingerprints of the run's data, by name.
-    """
+    """What saves the run while it trains, and restores it; `data` are fingerprints by name."""
     description, settings = describe(model, tokenizer), run.config.train
     kept, every = settings.checkpoints_kept, settings.checkpoint_steps
     return Checkpoints(run.checkpoints, description, kept, every, chief, data)

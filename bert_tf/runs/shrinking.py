@@ -38,21 +38,13 @@ _TIMED = 50
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A form of the model on the way from the teacher to the file.
-
-    Attributes:
-        name: what it is.
-        parameters: how many numbers its weights are.
-        megabytes: its size on disk.
-        milliseconds: the median time of a row of the dev data.
-        score: the metric that decides, on the dev data.
-    """
+    """A form of the model on the way from the teacher to the file, measured on the dev data."""
 
     name: str
     parameters: int
     megabytes: float
-    milliseconds: float
-    score: float
+    milliseconds: float  # the median time of a row
+    score: float  # by the metric that decides
 
 
 def shrink(

@@ -94,10 +94,8 @@ class Checkpoints:
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
         """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
 
-        A damaged one is skipped with a warning; the next `save` deletes it.
-
-        Returns:
-            The number of updates done; 0 when there is no checkpoint.
+        A damaged one is skipped with a warning; the next `save` deletes it. Returns the number of
+        updates done, 0 when there is no checkpoint.
 
         Raises:
             UserError: all checkpoints are damaged, or they are of another model or of other data.

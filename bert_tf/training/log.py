@@ -37,13 +37,7 @@ class Log:
             self._progress = Progress("training", self.total, self.start, "tokens", self.tokens)
 
     def add(self, model: keras.Model, step: int, logs: Metrics) -> None:
-        """Moves the bar; when a line is due, writes the metrics and begins new means.
-
-        Args:
-            model: the model in training.
-            step: updates done.
-            logs: Keras's metrics so far.
-        """
+        """Moves the bar; when a line is due, writes the metrics and begins new means."""
         means = {name: float(value) for name, value in logs.items()}
         line = step == self.total or step % self.every == 0
         if self._progress is not None:

@@ -99,9 +99,7 @@ class AfterUpdate(keras.callbacks.Callback):
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
         """Begins a phase, with the evaluation that SIGTERM cut short, if there was one.
 
-        Args:
-            phase: what follows.
-            evaluate: gives dev metrics of the model as it is; None if SIGTERM cut it short.
+        `evaluate` gives dev metrics of the model as it is, or None if SIGTERM cuts it short.
         """
         self._phase, self._evaluate = phase, evaluate
         if self._evaluate_if_due() or self.preemption.asked:
@@ -186,16 +184,9 @@ def train(
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    Afterwards the chief's model has the weights that the run ends with.
-
-    Args:
-        folder: the folder of the run; logs are written there.
-        settings: the settings of the run.
-        model: compiled in the scope of the cluster's strategy, with its initial weights.
-        checkpoints: where its states are.
-        phases: in their order.
-        evaluations: filled with the results of this session and of those before.
-        cluster: the processes that share the work.
+    The model is compiled in the scope of the cluster's strategy. `evaluations` is filled with the
+    results of this session and of those before. Afterwards the chief's model has the weights that
+    the run ends with.
 
     Returns:
         The time of the last update, by `time.monotonic`; None if all updates were done before.

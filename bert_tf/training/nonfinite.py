@@ -23,15 +23,7 @@ _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
-    """The loss is no longer a number.
-
-    Args:
-        found: what was seen, and where.
-        advice: what to do if this is a run of its own, not a trial of a search.
-
-    Attributes:
-        found: as given.
-    """
+    """The loss is no longer a number; the advice is for a run that is no trial of a search."""
 
     def __init__(self, found: str, advice: str):
         super().__init__(f"{found}; {advice}")
@@ -72,14 +64,7 @@ class NonFinite:
         self._in_a_row = 0
 
     def check(self, model: keras.Model, step: int, logs: Metrics, batches_from: Batches) -> None:
-        """Raises Diverged, with the step and the batch, unless the update was skipped.
-
-        Args:
-            model: the model in training.
-            step: updates done.
-            logs: Keras's metrics so far.
-            batches_from: as in `Phase`.
-        """
+        """Raises Diverged, with the step and the batch, unless the update was skipped."""
         loss, seen = float(logs["loss"]), int(model.optimizer.nonfinite.numpy())
         if seen == self._seen and math.isfinite(loss):
             self._in_a_row = 0

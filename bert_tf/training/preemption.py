@@ -29,9 +29,6 @@ class Preemption:
 
     In other threads than the main one, which cannot handle signals, it does nothing.
 
-    Args:
-        cluster: the processes of the run, which end together.
-
     Attributes:
         asked: whether SIGTERM has come; in a cluster, to any process at the last `look`.
     """

@@ -14,8 +14,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 class Scalars:
     """Curves over the steps of a run, in a file that is created with the first point.
 
-    Args:
-        folder: the folder of the file, whose name TensorBoard shows; None writes nothing.
+    TensorBoard shows the name of the folder. Without a folder nothing is written.
     """
 
     def __init__(self, folder: Path | None):
@@ -42,12 +41,7 @@ def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metric
 
     TensorBoard finds columns and ranges in the rows by itself. It reads only one description of a
     search (`hparams_config`), so other searches under the same folder would lose their columns.
-
-    Args:
-        folder: a folder of the trial's own.
-        trial: its name.
-        settings: the values that were tried.
-        metrics: the results.
+    Each trial has a folder of its own.
     """
     from tensorboard.plugins.hparams import api
 

@@ -59,14 +59,7 @@ class LiteFile:
 
 
 def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record: Record) -> bytes:
-    """The content of the file of a task model.
-
-    Args:
-        model: the task model.
-        network: as the converter returned it.
-        form: what it answers.
-        record: what the file says about the model.
-    """
+    """The content of the file of a task model."""
     files = {VOCABULARY_FILE: file_text(model.tokenizer.vocabulary)}
     if model.labels:
         files[LABELS_FILE] = file_text(model.labels)

@@ -17,12 +17,7 @@ from bert_tf.report.plots import Line, draw_lines
 
 
 class PaperColumn(NamedTuple):
-    """A benchmark in a table of an ablation.
-
-    Attributes:
-        title: of the benchmark.
-        metric: the metric that is shown.
-    """
+    """A benchmark in a table of an ablation."""
 
     title: str
     metric: str

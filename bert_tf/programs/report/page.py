@@ -13,7 +13,6 @@ class ReportRow:
     """A row of a table.
 
     Attributes:
-        cells: their texts.
         quoted: whether it is somebody else's result, such as the paper's.
     """
 
@@ -23,15 +22,7 @@ class ReportRow:
 
 @dataclasses.dataclass(frozen=True)
 class ReportSection:
-    """A part of a page.
-
-    Attributes:
-        title: its heading.
-        columns: the headings of the table.
-        rows: of the table.
-        notes: the paragraphs below the table.
-        picture: a PNG, or None.
-    """
+    """A part of a page."""
 
     title: str
     columns: tuple[str, ...]

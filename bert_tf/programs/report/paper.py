@@ -126,7 +126,6 @@ def benchmark_of(config: RunConfig, stands_for: str | None = None) -> Benchmark:
     is compared with the paper only if the caller names the benchmark that it replaces.
 
     Args:
-        config: the configuration of the run.
         stands_for: for data that the paper does not have, the key in `BENCHMARKS` of the paper's.
     """
     if stands_for is not None:
