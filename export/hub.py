@@ -61,7 +61,6 @@ class HubPreprocessor(Service):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """One signature."""
         example = {"text": ["What a lovely film."]}
         return {"serving_default": Signature(strings("text"), self.answer, example)}
 
@@ -83,30 +82,25 @@ class HubPreprocessor(Service):
 
         return {
             "__call__": traced(self._preprocess),
-            "tokenize": tokenizing(self._tokenize),
-            "tokenize_with_offsets": tokenizing(self._tokenize_with_offsets),
+            "tokenize": tokenizing(lambda text: self._by_word(text)[0]),
+            "tokenize_with_offsets": tokenizing(self._by_word),
             "bert_pack_inputs": tf.train.Checkpoint(__call__=self._pack_inputs()),
         }
 
-    def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """string [batch] -> RaggedTensor int32 [batch, (words), (pieces)]."""
-        ids = self.tokenizer.tokenize(text)
-        return self._by_word(ids, ids)
-
-    def _tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+    def _by_word(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
         """Ids, starts and ends (bytes), each RaggedTensor int32 [batch, (words), (pieces)]."""
         pieces = self.tokenizer.tokenize_with_offsets(text)
-        return tuple(self._by_word(each, pieces.ids) for each in pieces)
-
-    def _by_word(self, values: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Values of pieces [batch, (pieces)] -> [batch, (words), (pieces)]."""
+        ids = pieces.ids
         is_first = tf.constant([not each.startswith("##") for each in self.tokenizer.vocabulary])
         starts_word = tf.gather(is_first, ids.values)
         words = tf.concat([positions(starts_word), [tf.size(ids.values)]], axis=0)
         words_before = tf.cumsum(tf.cast(starts_word, tf.int64))
         words_before = tf.concat([tf.zeros([1], tf.int64), words_before], axis=0)
         splits = [tf.gather(words_before, ids.row_splits), tf.cast(words, tf.int64)]
-        return tf.RaggedTensor.from_nested_row_splits(values.values, splits, validate=False)
+        return tuple(
+            tf.RaggedTensor.from_nested_row_splits(each.values, splits, validate=False)
+            for each in pieces
+        )
 
     def _special_tokens(self) -> Tensors:
         """The ids of the special tokens and the size of the vocabulary, int32 scalars."""

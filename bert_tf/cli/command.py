@@ -91,7 +91,7 @@ def run(
     program: str,
     parser: Parser,
     argv: Sequence[str] | None,
-    work: Callable[[argparse.Namespace], None],
+    work: Callable[[argparse.Namespace], object],
     stopped: str,
 ) -> int:
     """Runs a command; returns the exit code of the process, one of those that the help lists.

@@ -64,14 +64,11 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(vectors, training=training)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of the ids and the hidden axis."""
         return (*input_shape, self.config.hidden_size)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"config": self.config.to_dict()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Embeddings":
-        """The layer that `get_config` described, with new weights."""
         return cls(**config | {"config": EncoderConfig(**config["config"])})

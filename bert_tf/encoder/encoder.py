@@ -161,11 +161,9 @@ class Encoder(keras.Model):
         self.built = True
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's; see `call`."""
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
-        """See the class."""
         encoded = self.encode(inputs, training=training)
         encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
         outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
@@ -342,7 +340,6 @@ class Encoder(keras.Model):
         return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same encoder."""
         return (
             super().get_config()
             | {name: registered_name(each) for name, each in self.factories.items()}
@@ -356,7 +353,6 @@ class Encoder(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())
         for name in FACTORIES:
@@ -383,9 +379,8 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    return {name: _whole(value) for name, value in inputs.items()}
-
-
-def _whole(value: Any) -> Any:
-    kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
-    return value if "int" in kind else keras.ops.cast(value, "int32")
+    whole = {}
+    for name, value in inputs.items():
+        kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
+        whole[name] = value if "int" in kind else keras.ops.cast(value, "int32")
+    return whole

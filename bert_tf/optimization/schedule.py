@@ -58,7 +58,6 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {
             "peak": self.peak,
             "total_steps": self.total_steps,

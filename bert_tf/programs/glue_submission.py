@@ -54,17 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
-    r"""Writes the zip of the runs' predictions to `out`.
+    r"""Writes the zip of the runs' predictions to `out`; `fill` is `--fill`.
 
     >>> submit([], Path("submission.zip"), fill=True)  # fills every test set
     >>> with zipfile.ZipFile("submission.zip") as archive:
     ...     print(sorted(archive.namelist())[:3], archive.read("WNLI.tsv")[:22])
     ['AX.tsv', 'CoLA.tsv', 'MNLI-m.tsv'] b'index\tprediction\n0\t0\n1'
-
-    Args:
-        runs: run folders; each test set must be in one of them only.
-        out: the file to write.
-        fill: whether to give every row the same answer in the test sets that no run has.
 
     Raises:
         UserError: a test set is incomplete, is in two runs, or is in none (unless `fill` is set).

@@ -80,10 +80,6 @@ def combine(
     {'q1': 'the hills'}
 
     Args:
-        runs: run folders.
-        out: the file to write.
-        name: which predictions of the runs to combine.
-        data: the SQuAD file of these questions, to score the answers.
         null_threshold: odds above which there is no answer; None finds the best on `data`.
 
     Returns:

@@ -57,12 +57,6 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
     >>> json.loads(Path("train.json").read_text())["data"][0]["paragraphs"][0]["qas"][0]["answers"]
     [{'text': 'the hills', 'answer_start': 19}]
 
-    Args:
-        questions: an official file of questions, such as wikipedia-train.json.
-        evidence: the folder of the documents that it names.
-        out: the file to write.
-        words: how many words of a document to keep.
-
     Raises:
         UserError: the file is not TriviaQA's, no document holds an answer, or `words` is below 1.
     """

@@ -73,7 +73,9 @@ class _Data:
         self.trials = run.config.trials()
         family = registry.family(run.config.task)
         self.task = family.task_class()(self.trials[0])
-        self.task.initial = setup.initial_settings(run, family.class_name)
+        known = None if run.initial is None else run.initial.description
+        if known is not None and known.model == family.class_name:
+            self.task.initial = {**known.head, **known.settings}
         self._train: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}

@@ -102,7 +102,8 @@ class RunFolder(Generic[Config]):
         run.config, vocabulary = settle(config, lambda _: run.initial)
         if before is not None:
             is_same = before.search == config.search and not difference(before, run.config)
-            if is_same and run._has_vocabulary(vocabulary):
+            file = run.vocabulary
+            if is_same and file.is_file() and file.read_bytes() == vocabulary.encode():
                 return run
             run._clear()
         write_text(run.vocabulary, vocabulary)
@@ -225,9 +226,6 @@ class RunFolder(Generic[Config]):
                 "that made the run"
             )
         return metrics
-
-    def _has_vocabulary(self, text: str) -> bool:
-        return self.vocabulary.is_file() and self.vocabulary.read_bytes() == text.encode()
 
     def _clear(self) -> None:
         """Removes the files of a run that saved nothing; its tokens are checked when used again."""

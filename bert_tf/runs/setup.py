@@ -85,17 +85,6 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
         sizes.check_length("train.long_length", settings.long_length)
 
 
-def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
-    """The head's arguments and the settings that the initial checkpoint stores.
-
-    They are empty if its model is not of the class named `model`.
-    """
-    if run.initial is None or run.initial.description.model != model:
-        return {}
-    description = run.initial.description
-    return {**description.head, **description.settings}
-
-
 def load_initial_weights(
     run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
 ) -> None:

@@ -72,24 +72,21 @@ class NonFinite:
             self._seen = seen
             is_loss = not math.isfinite(loss)
             what = f"the loss is {loss}" if is_loss else "the gradient is not finite"
-            self._skip_update(what, step, batches_from)
+            if not self.skip or self._in_a_row == _IN_A_ROW - 1:
+                batch = self._write_batch(step, batches_from)
+                other_way = ", or set train.skip_nonfinite to true to skip such updates"
+                if self.skip:
+                    other_way = f" ({_IN_A_ROW} updates in a row were not finite)"
+                raise Diverged(f"{what} at step {step}{batch}", _ADVICE + other_way)
+            self._in_a_row += 1
+            logger.warning(f"{what} at step {step}; its update is skipped")
             # Otherwise the means would stay infinite or NaN.
             model.reset_metrics()
-        if step == self.total and not _has_finite_weights(model):
+        weights = model.trainable_variables
+        if step == self.total and not all(
+            bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights
+        ):
             raise Diverged(f"the weights are not finite after the last step, {step}", _ADVICE)
-
-    def _skip_update(self, what: str, step: int, batches_from: Batches) -> None:
-        """Warns that the optimizer has skipped an update; raises Diverged if it has not."""
-        if not self.skip or self._in_a_row == _IN_A_ROW - 1:
-            batch = self._write_batch(step, batches_from)
-            raise Diverged(f"{what} at step {step}{batch}", _ADVICE + self._other_way())
-        self._in_a_row += 1
-        logger.warning(f"{what} at step {step}; its update is skipped")
-
-    def _other_way(self) -> str:
-        if self.skip:
-            return f" ({_IN_A_ROW} updates in a row were not finite)"
-        return ", or set train.skip_nonfinite to true to skip such updates"
 
     def _write_batch(self, step: int, batches_from: Batches) -> str:
         """Writes the batch of this step, and says where."""
@@ -100,11 +97,6 @@ class NonFinite:
         with atomic_path(path) as new:
             np.savez(new, **_named(batch))
         return f" (its batch is in {path})"
-
-
-def _has_finite_weights(model: keras.Model) -> bool:
-    weights = model.trainable_variables
-    return all(bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights)
 
 
 def _named(batch: tuple[Any, Any]) -> dict[str, Any]:

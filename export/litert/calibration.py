@@ -20,9 +20,6 @@ _NOTHING = (
 def rows_of_texts(model: Any, x: Any) -> list[Row]:
     """The rows that `model.predict(x)` gives the encoder, int32 [seq_len] without padding.
 
-    Returns:
-        The encoder's inputs of each row, int32 [seq_len] without padding.
-
     Raises:
         UserError: there are none, or they are not what `predict` takes.
     """

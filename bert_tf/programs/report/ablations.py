@@ -63,12 +63,7 @@ _TABLE_7_SEEDS = 5
 
 
 class Ablation(NamedTuple):
-    """A group of runs that differ in one thing.
-
-    Attributes:
-        section: their table.
-        shown: the runs that need no other table, since this one has their result.
-    """
+    """The table of runs that differ in one thing, and those that need no other table then."""
 
     section: ReportSection
     shown: Sequence[RunFacts]

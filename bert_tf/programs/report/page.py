@@ -10,11 +10,7 @@ from bert_tf.templates import TEMPLATES
 
 @dataclasses.dataclass(frozen=True)
 class ReportRow:
-    """A row of a table.
-
-    Attributes:
-        quoted: whether it is somebody else's result, such as the paper's.
-    """
+    """A row of a table; it is quoted if it is somebody else's result, such as the paper's."""
 
     cells: tuple[str, ...]
     quoted: bool = False
