@@ -223,11 +223,7 @@ class HubEncoder(Service):
         # Dropout counts its draws in variables.
         inner = {id(weight) for weight in self._encoder.weights}
         states = [each.value for each in self._encoder.variables if id(each) not in inner]
-        return {
-            "__call__": call,
-            "trainable_variables": weights,
-            "variables": [*weights, *states],
-        }
+        return {"__call__": call, "trainable_variables": weights, "variables": [*weights, *states]}
 
     def _encode(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, Any]:
         """The encoder's outputs in float32, and `default`."""

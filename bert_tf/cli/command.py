@@ -137,11 +137,7 @@ def run(
 
 
 def program(
-    name: str,
-    doc: str,
-    argv: Sequence[str] | None,
-    work: Callable[..., object],
-    *options: Option,
+    name: str, doc: str, argv: Sequence[str] | None, work: Callable[..., object], *options: Option
 ) -> int:
     """Runs `python -m bert_tf.programs.NAME`; the options are the arguments of `work`."""
     parser = module_parser(f"bert_tf.programs.{name}", doc, *options)

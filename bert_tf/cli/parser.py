@@ -120,7 +120,7 @@ _OF_LITE = (
 
 _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     commands.demo: [
-        option("--out DIR", "folder for the results (default: %(default)s)", default="runs/demo"),
+        option("--out DIR", "folder for the results (default: %(default)s)", default="runs/demo")
     ],
     commands.vocab: [
         option("--input FILE", "UTF-8 text files", nargs="+", required=True),
@@ -357,9 +357,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
         option("--out FILE.html", "page to write (default: RUN/inspect.html)"),
         option(
-            "--rows N",
-            "number of rows of the dev data to show (default: %(default)s)",
-            default=300,
+            "--rows N", "number of rows of the dev data to show (default: %(default)s)", default=300
         ),
     ],
     commands.schema: [option("--out FILE", "file to write (default: standard output)")],

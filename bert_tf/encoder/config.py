@@ -16,12 +16,7 @@ _SIZES = {
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }
-_VOCABULARIES = {
-    "uncased": 30522,
-    "cased": 28996,
-    "chinese": 21128,
-    "multilingual-cased": 119547,
-}
+_VOCABULARIES = {"uncased": 30522, "cased": 28996, "chinese": 21128, "multilingual-cased": 119547}
 _PUBLISHED = [
     *((size, "uncased") for size in _SIZES),
     ("base", "cased"),

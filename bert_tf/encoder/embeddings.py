@@ -40,11 +40,7 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm.build((None, self.config.hidden_size))
 
     def call(
-        self,
-        word_ids: tf.Tensor,
-        positions: tf.Tensor,
-        type_ids: tf.Tensor,
-        training: bool = False,
+        self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         """Three int32 [tokens] -> [tokens, hidden].
 

@@ -67,11 +67,7 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
 
 
 def score(
-    task: Task,
-    model: TaskModel,
-    files: dict[str, Any],
-    folder: Path | None = None,
-    name: str = "",
+    task: Task, model: TaskModel, files: dict[str, Any], folder: Path | None = None, name: str = ""
 ) -> dict[str, float]:
     """The metrics of the rows of each file; with a folder, predictions are written there too."""
     metrics: dict[str, float] = {}

@@ -83,11 +83,7 @@ class Checkpoints:
             tensors.save(
                 new / OPTIMIZER_FILE, {name: value.numpy() for name, value in variables.items()}
             )
-            state = {
-                "step": step,
-                KEPT: evaluations.kept(step),
-                "evaluations": evaluations.results,
-            }
+            state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
             write_state(new, state | dict(self.data))
         self._delete_others(step)
 

@@ -49,8 +49,7 @@ class Passage:
 
 
 def harvest(
-    folders: Mapping[str, Path] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    folders: Mapping[str, Path] | None = None, on_progress: Callable[[int, int], None] | None = None
 ) -> list[Passage]:
     """Reads the documentation strings of the libraries, in the order of libraries and file names.
 
