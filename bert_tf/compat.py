@@ -22,7 +22,6 @@ from tensorflow.lite.python.convert import ConverterError as LiteConverterError
 from tensorflow.lite.python.convert import mlir_quantize
 from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
 from tensorflow.python.framework import ops
-from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 
 from bert_tf.console import without_native_messages
 
@@ -263,8 +262,3 @@ def wordpiece_model(tokenizer: Any) -> Any:
     As an array they can be a constant of any graph.
     """
     return tokenizer._model.numpy()
-
-
-def renew_fingerprint(folder: str) -> None:
-    """Writes the fingerprint of a SavedModel whose `saved_model.pb` was changed."""
-    write_fingerprint(folder)

@@ -24,23 +24,10 @@ from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
 
 # The default length of TF Hub's preprocessors.
-_LENGTH = 128
+LENGTH = 128
 
 _IDS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
 _POSITIONS = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
-
-
-def pair(
-    model: Encoder | EncoderModel, tokenizer: Tokenizer, max_length: int | None = None
-) -> dict[str, Service]:
-    """What is served in the folders `preprocessor` and `encoder`.
-
-    The masked LM of a pre-trained model is served as well. Rows of the preprocessor have 128 tokens
-    by default, or as many as the encoder has positions.
-    """
-    encoder = HubEncoder(model, tokenizer)
-    length = max_length or min(_LENGTH, encoder.config.max_position_embeddings)
-    return {"preprocessor": HubPreprocessor(tokenizer, length), "encoder": encoder}
 
 
 class HubPreprocessor(Service):

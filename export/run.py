@@ -59,16 +59,11 @@ def export_run(
             or else "mean".
         precision: "float32" (the default); of a SavedModel also "bfloat16", of a LiteRT file also
             "float16" and "int8".
-        freeze: see `TaskModel.export`.
-        version: see `TaskModel.export`.
-        device: see `TaskModel.export`.
-        pair: for a bare checkpoint, whether its inputs are pairs of texts.
-        unanswerable: for a bare checkpoint, whether a context may hold no answer.
-        max_length: for a bare checkpoint, most tokens of an input.
-        labels: for a bare checkpoint, names of the classes.
+        freeze, version, device, inputs, lengths: see `TaskModel.export`.
+        pair, unanswerable, max_length, labels: for a bare checkpoint, whether its inputs are pairs
+            of texts, whether a context may hold no answer, most tokens of an input, and names of
+            the classes.
         format: "tf_saved_model" or "litert".
-        inputs: of a LiteRT file, see `TaskModel.export`.
-        lengths: of a LiteRT file, see `TaskModel.export`.
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
 

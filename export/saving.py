@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from bert_tf.asking.record import RECORD_FILE, to_json
 from bert_tf.asking.saved_model import register_ops
-from bert_tf.compat import NO_INLINE, SavedModel, renew_fingerprint
+from bert_tf.compat import NO_INLINE, SavedModel, write_fingerprint
 from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -96,8 +96,10 @@ def save_hub(
         )
     if not hasattr(model, "masked_lm"):
         model = encoder
-    pair = hub.pair(in_precision(model, form.precision), tokenizer, max_length)
-    return save(pair, out, version, origin)
+    length = max_length or min(hub.LENGTH, encoder.config.max_position_embeddings)
+    preprocessor = hub.HubPreprocessor(tokenizer, length)
+    served = hub.HubEncoder(in_precision(model, form.precision), tokenizer)
+    return save({"preprocessor": preprocessor, "encoder": served}, out, version, origin)
 
 
 def save(
@@ -194,7 +196,7 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
                 node.attr["config_proto"].s = options
     path.write_bytes(saved.SerializeToString(deterministic=True))
     # The fingerprint that TensorFlow wrote is that of the file before the change.
-    renew_fingerprint(str(folder))
+    write_fingerprint(str(folder))
 
 
 def _fewer_passes() -> Message:

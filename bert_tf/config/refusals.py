@@ -9,8 +9,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from bert_tf.config.section import Section
-from bert_tf.config.yaml_files import Keys, Tree
-from bert_tf.errors import UserError
+from bert_tf.config.yaml_files import Keys
 
 _SHOWN = 60
 # Kinds of errors for which pydantic's own words speak of Python, or of more than the file has.
@@ -29,12 +28,6 @@ _WORDS = {
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
 }
-
-
-def refusal(error: ValidationError, section: type[Section], tree: Tree) -> UserError:
-    """The first mistake that pydantic found in `tree` as a file of `section`; see `mistake`."""
-    keys, said = mistake(error, section, tree.values)
-    return UserError(f"{tree.place(keys)}: {said}")
 
 
 def mistake(

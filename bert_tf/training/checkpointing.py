@@ -104,7 +104,7 @@ class Checkpoints:
         self._check_data(state)
         _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
         _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
-        evaluations.restore(state["evaluations"])
+        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:

@@ -208,7 +208,12 @@ def train(
     with cluster.strategy.scope():
         model.optimizer.build(model.trainable_variables)
     prepare_fit(model, cluster.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
-    step = _restore(checkpoints, model, evaluations, cluster)
+    step = checkpoints.restore(model, evaluations)
+    if cluster.from_chief(lambda: step) != step:
+        raise UserError(
+            f"this worker and the chief find different checkpoints in {checkpoints.folder}; put "
+            "that folder on a file system that all workers share"
+        )
     if 0 < step < total and not evaluations.over:
         logger.info(f"resuming {folder} at step {step} of {total}")
     logs = folder / "logs" if cluster.chief else None
@@ -240,19 +245,6 @@ def train(
     if cluster.chief and evaluations.kept(after.step) != after.step:
         checkpoints.load_weights(model, evaluations.kept(after.step))
     return after.updated
-
-
-def _restore(
-    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, cluster: Cluster
-) -> int:
-    """The updates done, with the state after them in the model; the same in all processes."""
-    step = checkpoints.restore(model, evaluations)
-    if cluster.from_chief(lambda: step) != step:
-        raise UserError(
-            f"this worker and the chief find different checkpoints in {checkpoints.folder}; put "
-            "that folder on a file system that all workers share"
-        )
-    return step
 
 
 def _evaluator(

@@ -94,14 +94,9 @@ class NonFinite:
             return ""
         path = self.folder / f"nonfinite-step-{step:08d}.npz"
         (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
+        arrays: dict[str, Any] = {}
+        for name, part in zip(("inputs", "targets"), batch, strict=True):
+            arrays |= part if isinstance(part, dict) else {name: part}
         with atomic_path(path) as new:
-            np.savez(new, **_named(batch))
+            np.savez(new, **arrays)
         return f" (its batch is in {path})"
-
-
-def _named(batch: tuple[Any, Any]) -> dict[str, Any]:
-    """Inputs and targets by name; what has none is called `targets`."""
-    arrays: dict[str, Any] = {}
-    for name, part in zip(("inputs", "targets"), batch, strict=True):
-        arrays |= part if isinstance(part, dict) else {name: part}
-    return arrays

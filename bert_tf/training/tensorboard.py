@@ -47,7 +47,9 @@ def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metric
 
     writer = tf.summary.create_file_writer(str(folder))
     with writer.as_default(step=0):
-        api.hparams({key: _plain(value) for key, value in settings.items()}, trial_id=trial)
+        # The table can hold no null.
+        plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in settings.items()}
+        api.hparams(plain, trial_id=trial)
         _write_points(metrics)
     writer.close()
 
@@ -56,8 +58,3 @@ def _write_points(metrics: Metrics) -> None:
     for name, value in metrics.items():
         # TensorFlow refuses numbers beyond float32.
         tf.summary.scalar(name, np.clip(value, -_LARGEST, _LARGEST))
-
-
-def _plain(value: object) -> object:
-    """`value` as the table can hold it; null becomes a text."""
-    return value if isinstance(value, bool | int | float | str) else str(value)
