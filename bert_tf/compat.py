@@ -22,6 +22,9 @@ from tensorflow.lite.python.convert import ConverterError as LiteConverterError
 from tensorflow.lite.python.convert import mlir_quantize
 from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
 from tensorflow.python.framework import ops
+from tensorflow.python.saved_model.fingerprinting_utils import (
+    write_fingerprint as write_fingerprint,
+)
 
 from bert_tf.console import without_native_messages
 
