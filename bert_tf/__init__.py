@@ -55,61 +55,57 @@ __version__ = "0.2.0"
 
 start_faster()
 
-# The modules of the public names: of those that need no TensorFlow, and of the others.
+# The public names by their modules: those that need no TensorFlow, and the others.
 _LIGHT = {
-    "EncoderConfig": "bert_tf.encoder.config",
-    "FinetuningData": "bert_tf.config.data",
-    "FinetuningRun": "bert_tf.config.run",
-    "Head": "bert_tf.checkpoints.heads",
-    "Place": "bert_tf.checkpoints.heads",
-    "TaskFamily": "bert_tf.tasks.family",
-    "register": "bert_tf.tasks.registry",
+    "bert_tf.checkpoints.heads": ["Head", "Place"],
+    "bert_tf.config.data": ["FinetuningData"],
+    "bert_tf.config.run": ["FinetuningRun"],
+    "bert_tf.encoder.config": ["EncoderConfig"],
+    "bert_tf.tasks.family": ["TaskFamily"],
+    "bert_tf.tasks.registry": ["register"],
 }
 _WITH_KERAS = {
-    "AdamW": "bert_tf.optimization",
-    "BatchAllTriplet": "bert_tf.tasks.embedding.losses",
-    "Columns": "bert_tf.data.columns",
-    "CoSENT": "bert_tf.tasks.embedding.losses",
-    "CosineRegression": "bert_tf.tasks.embedding.losses",
-    "Distillation": "bert_tf.tasks.embedding.losses",
-    "Encoder": "bert_tf.encoder.encoder",
-    "GroupColumn": "bert_tf.data.columns",
-    "LAMB": "bert_tf.optimization",
-    "MaskedLM": "bert_tf.tasks.masked_lm.model",
-    "Matryoshka": "bert_tf.tasks.embedding.losses",
-    "MultipleChoice": "bert_tf.tasks.multiple_choice.model",
-    "MultipleNegativesRanking": "bert_tf.tasks.embedding.losses",
-    "NextSentence": "bert_tf.tasks.next_sentence.model",
-    "OnlineContrastive": "bert_tf.tasks.embedding.losses",
-    "PreTrainer": "bert_tf.models.pretrainer",
-    "Preprocessor": "bert_tf.text",
-    "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
-    "Reranker": "bert_tf.tasks.reranking.model",
-    "Target": "bert_tf.data.columns",
-    "Task": "bert_tf.tasks.task",
-    "TaskModel": "bert_tf.tasks.task_model",
-    "TextClassifier": "bert_tf.tasks.classification.model",
-    "TextColumn": "bert_tf.data.columns",
-    "TextEmbedder": "bert_tf.tasks.embedding.model",
-    "TextRegressor": "bert_tf.tasks.regression.model",
-    "TokenClassifier": "bert_tf.tasks.token_classification.model",
-    "Tokenizer": "bert_tf.text",
-    "WarmupLinearDecay": "bert_tf.optimization",
-    "load": "bert_tf.tasks.loading",
+    "bert_tf.data.columns": ["Columns", "GroupColumn", "Target", "TextColumn"],
+    "bert_tf.encoder.encoder": ["Encoder"],
+    "bert_tf.models.pretrainer": ["PreTrainer"],
+    "bert_tf.optimization": ["AdamW", "LAMB", "WarmupLinearDecay"],
+    "bert_tf.tasks.classification.model": ["TextClassifier"],
+    "bert_tf.tasks.embedding.losses": [
+        "BatchAllTriplet",
+        "CoSENT",
+        "CosineRegression",
+        "Distillation",
+        "Matryoshka",
+        "MultipleNegativesRanking",
+        "OnlineContrastive",
+    ],
+    "bert_tf.tasks.embedding.model": ["TextEmbedder"],
+    "bert_tf.tasks.loading": ["load"],
+    "bert_tf.tasks.masked_lm.model": ["MaskedLM"],
+    "bert_tf.tasks.multiple_choice.model": ["MultipleChoice"],
+    "bert_tf.tasks.next_sentence.model": ["NextSentence"],
+    "bert_tf.tasks.question_answering.model": ["QuestionAnswerer"],
+    "bert_tf.tasks.regression.model": ["TextRegressor"],
+    "bert_tf.tasks.reranking.model": ["Reranker"],
+    "bert_tf.tasks.task": ["Task"],
+    "bert_tf.tasks.task_model": ["TaskModel"],
+    "bert_tf.tasks.token_classification.model": ["TokenClassifier"],
+    "bert_tf.text": ["Preprocessor", "Tokenizer"],
 }
+_HOMES = {name: home for home, names in (_LIGHT | _WITH_KERAS).items() for name in names}
 
-__all__ = ["UserError", *_LIGHT, *_WITH_KERAS]
+__all__ = ["UserError", *_HOMES]
 
 
 def __getattr__(name: str) -> object:
-    if name in _WITH_KERAS:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _HOMES[name] in _WITH_KERAS:
         with not_collecting():
             import_keras()
-            for home in sorted({*_WITH_KERAS.values()}):
+            for home in _WITH_KERAS:
                 importlib.import_module(home)
-    elif name not in _LIGHT:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module((_LIGHT | _WITH_KERAS)[name]), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

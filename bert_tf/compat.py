@@ -22,7 +22,9 @@ from tensorflow.lite.python.convert import ConverterError as LiteConverterError
 from tensorflow.lite.python.convert import mlir_quantize
 from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
 from tensorflow.python.framework import ops
-from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
+from tensorflow.python.saved_model.fingerprinting_utils import (
+    write_fingerprint as write_fingerprint,
+)
 
 from bert_tf.console import without_native_messages
 
@@ -54,14 +56,10 @@ def unresolved_operation(error: Exception) -> str | None:
 
 
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:
-    """A LiteRT file whose operations compute in int8 with fixed ranges, but for some.
+    """A LiteRT file whose operations compute in int8 with fixed ranges, except those `in_float`.
 
     The public converter quantizes all operations or none; its public debugger chooses among them,
     and fails where an operation of a function is never reached.
-
-    Args:
-        converter: with a representative dataset.
-        in_float: operations of LiteRT that stay in float32.
     """
     converter._experimental_calibrate_only = True
     return mlir_quantize(converter.convert(), denylisted_ops=set(in_float))
@@ -99,11 +97,6 @@ def lite_interpreter(model: bytes, threads: int, with_text: bool) -> Interpreter
     """TensorFlow's interpreter of LiteRT files, without its notice that it moves to LiteRT.
 
     The public class takes no operations of TensorFlow Text.
-
-    Args:
-        model: the file.
-        threads: how many it may use.
-        with_text: whether it knows the operations of TensorFlow Text.
 
     Raises:
         ValueError: the file cannot be run, for example for an operation that is not known.
@@ -199,12 +192,7 @@ for _class, _name in _OVERRIDDEN:
 
 
 def layers_below(layer: keras.Layer, recursive: bool = True) -> list[keras.Layer]:
-    """The layers inside a layer; only models have a public attribute for that.
-
-    Args:
-        layer: any layer.
-        recursive: whether those inside of them come too.
-    """
+    """The layers inside a layer; only models have a public attribute for that."""
     return list(layer._flatten_layers(include_self=False, recursive=recursive))
 
 
@@ -213,18 +201,14 @@ def prepare_fit(
 ) -> None:
     """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
 
-    Keras 3.15 needs this in three places. Before training, it averages a batch over the devices to
-    build the model from, which fails if the devices are in several processes; so the model is built
-    here. It reports the metrics of each process separately, and assumes that all parts have the
-    same weight; so metrics are read outside of the devices, where their sums cover all devices. For
-    `predict_on_batch`, every device computes the whole batch, and all results are returned; so one
-    device computes it. To be removed when Keras does all this itself (github.com/keras-team/keras,
-    issue 20585).
-
-    Args:
-        model: compiled in the strategy's scope.
-        strategy: its strategy; nothing is done for that of one device.
-        spec: gives the form (inputs, targets) of a batch.
+    Keras 3.15 needs this in three places, unless the strategy is that of one device. Before
+    training, it averages a batch over the devices to build the model from, which fails if the
+    devices are in several processes; so the model is built here. It reports the metrics of each
+    process separately, and assumes that all parts have the same weight; so metrics are read outside
+    of the devices, where their sums cover all devices. For `predict_on_batch`, every device
+    computes the whole batch, and all results are returned; so one device computes it. To be removed
+    when Keras does all this itself (github.com/keras-team/keras, issue 20585). `spec` gives the
+    form (inputs, targets) of a batch.
     """
     if is_default_strategy(strategy):
         return
@@ -281,8 +265,3 @@ def wordpiece_model(tokenizer: Any) -> Any:
     As an array they can be a constant of any graph.
     """
     return tokenizer._model.numpy()
-
-
-def renew_fingerprint(folder: str) -> None:
-    """Writes the fingerprint of a SavedModel whose `saved_model.pb` was changed."""
-    write_fingerprint(folder)

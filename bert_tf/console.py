@@ -91,12 +91,8 @@ class Progress:
     Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
 
     Args:
-        title: the name of the work.
-        total: number of steps.
         start: number of steps that were done before.
-        unit: what the rate counts.
         amount: the number of units in the first n steps; by default a step is a unit.
-        shown: False shows nothing.
     """
 
     def __init__(
@@ -128,12 +124,9 @@ class Progress:
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done.
+        """Shows that `step` steps are done, with those done before.
 
-        Args:
-            step: number of steps done, with those done before.
-            metrics: values to show.
-            line: whether a line may be printed if there is no bar.
+        Without a bar, a line is printed now and then, if `line` allows it.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
@@ -189,9 +182,6 @@ def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
     """Yields a function that shows the progress of work in stages.
 
     Its arguments are the name of the stage, how much of it is done, and its total.
-
-    Args:
-        unit: what the rate counts.
     """
     shown: dict[str, Progress] = {}
 

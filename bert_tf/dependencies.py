@@ -84,13 +84,8 @@ def import_keras() -> None:
 def optional(module: str, extra: str, purpose: str) -> Any:
     """A module that an extra of bert_tf installs.
 
-    Args:
-        module: its name.
-        extra: the name of the extra.
-        purpose: what requires the module; the sentence of the error begins with it.
-
     Raises:
-        UserError: the module cannot be imported.
+        UserError: the module cannot be imported; the sentence begins with `purpose`.
     """
     try:
         return importlib.import_module(module)

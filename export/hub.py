@@ -24,35 +24,14 @@ from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
 
 # The default length of TF Hub's preprocessors.
-_LENGTH = 128
+LENGTH = 128
 
 _IDS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
 _POSITIONS = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
 
 
-def pair(
-    model: Encoder | EncoderModel, tokenizer: Tokenizer, max_length: int | None = None
-) -> dict[str, Service]:
-    """What is served in the folders `preprocessor` and `encoder`.
-
-    Args:
-        model: the encoder, or a pre-trained model, whose masked LM is served as well.
-        tokenizer: the tokenizer it was trained with.
-        max_length: tokens in a row of the preprocessor's; by default 128, or as many as the
-            encoder has positions.
-    """
-    encoder = HubEncoder(model, tokenizer)
-    length = max_length or min(_LENGTH, encoder.config.max_position_embeddings)
-    return {"preprocessor": HubPreprocessor(tokenizer, length), "encoder": encoder}
-
-
 class HubPreprocessor(Service):
-    """`text` -> the encoder's inputs, [batch, max_length]; and its steps one by one.
-
-    Args:
-        tokenizer: the tokenizer.
-        max_length: tokens in a row, special ones included.
-    """
+    """`text` -> the encoder's inputs, [batch, max_length]; and its steps one by one."""
 
     task = "preprocessing for a BERT encoder"
 
@@ -69,7 +48,6 @@ class HubPreprocessor(Service):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """One signature."""
         example = {"text": ["What a lovely film."]}
         return {"serving_default": Signature(strings("text"), self.answer, example)}
 
@@ -91,30 +69,25 @@ class HubPreprocessor(Service):
 
         return {
             "__call__": traced(self._preprocess),
-            "tokenize": tokenizing(self._tokenize),
-            "tokenize_with_offsets": tokenizing(self._tokenize_with_offsets),
+            "tokenize": tokenizing(lambda text: self._by_word(text)[0]),
+            "tokenize_with_offsets": tokenizing(self._by_word),
             "bert_pack_inputs": tf.train.Checkpoint(__call__=self._pack_inputs()),
         }
 
-    def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """string [batch] -> RaggedTensor int32 [batch, (words), (pieces)]."""
-        ids = self.tokenizer.tokenize(text)
-        return self._by_word(ids, ids)
-
-    def _tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+    def _by_word(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
         """Ids, starts and ends (bytes), each RaggedTensor int32 [batch, (words), (pieces)]."""
         pieces = self.tokenizer.tokenize_with_offsets(text)
-        return tuple(self._by_word(each, pieces.ids) for each in pieces)
-
-    def _by_word(self, values: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Values of pieces [batch, (pieces)] -> [batch, (words), (pieces)]."""
+        ids = pieces.ids
         is_first = tf.constant([not each.startswith("##") for each in self.tokenizer.vocabulary])
         starts_word = tf.gather(is_first, ids.values)
         words = tf.concat([positions(starts_word), [tf.size(ids.values)]], axis=0)
         words_before = tf.cumsum(tf.cast(starts_word, tf.int64))
         words_before = tf.concat([tf.zeros([1], tf.int64), words_before], axis=0)
         splits = [tf.gather(words_before, ids.row_splits), tf.cast(words, tf.int64)]
-        return tf.RaggedTensor.from_nested_row_splits(values.values, splits, validate=False)
+        return tuple(
+            tf.RaggedTensor.from_nested_row_splits(each.values, splits, validate=False)
+            for each in pieces
+        )
 
     def _special_tokens(self) -> Tensors:
         """The ids of the special tokens and the size of the vocabulary, int32 scalars."""
@@ -152,10 +125,6 @@ class HubEncoder(Service):
 
     It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
     `masked_lm_positions` besides and adds `mlm_logits`.
-
-    Args:
-        model: an `Encoder`, or a model with the head `masked_lm`.
-        tokenizer: the tokenizer it was trained with.
 
     Raises:
         UserError: the encoder has no pooler.
@@ -241,11 +210,7 @@ class HubEncoder(Service):
         # Dropout counts its draws in variables.
         inner = {id(weight) for weight in self._encoder.weights}
         states = [each.value for each in self._encoder.variables if id(each) not in inner]
-        return {
-            "__call__": call,
-            "trainable_variables": weights,
-            "variables": [*weights, *states],
-        }
+        return {"__call__": call, "trainable_variables": weights, "variables": [*weights, *states]}
 
     def _encode(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, Any]:
         """The encoder's outputs in float32, and `default`."""

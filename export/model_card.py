@@ -27,14 +27,7 @@ _FASTEST = (
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What is known of a model's making; None is what is not known.
-
-    Attributes:
-        source: where it was exported from.
-        task: what it was trained to do.
-        configuration: of its training.
-        metrics: on its dev data.
-    """
+    """What is known of a model's making; None is what is not known."""
 
     source: str | None = None
     task: str | None = None
@@ -48,14 +41,7 @@ def describe(
     answers: Mapping[str, Tensors],
     origin: Origin,
 ) -> dict[str, Any]:
-    """The card as plain data.
-
-    Args:
-        service: what is served.
-        signatures: its signatures.
-        answers: what each signature answers to its example.
-        origin: how the model was made.
-    """
+    """The card as plain data."""
     import tensorflow_text
 
     return {

@@ -11,10 +11,6 @@ from bert_tf.errors import UserError
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
     """`model`, or a copy of it where it computes in another precision than asked for.
 
-    Args:
-        model: an `Encoder` or a task model.
-        precision: "float32" or "bfloat16"; None is the one that it computes in.
-
     Raises:
         UserError: an unknown precision, or a model that is not of bert_tf.
     """

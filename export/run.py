@@ -59,16 +59,11 @@ def export_run(
             or else "mean".
         precision: "float32" (the default); of a SavedModel also "bfloat16", of a LiteRT file also
             "float16" and "int8".
-        freeze: see `TaskModel.export`.
-        version: see `TaskModel.export`.
-        device: see `TaskModel.export`.
-        pair: for a bare checkpoint, whether its inputs are pairs of texts.
-        unanswerable: for a bare checkpoint, whether a context may hold no answer.
-        max_length: for a bare checkpoint, most tokens of an input.
-        labels: for a bare checkpoint, names of the classes.
+        freeze, version, device, inputs, lengths: see `TaskModel.export`.
+        pair, unanswerable, max_length, labels: for a bare checkpoint, whether its inputs are pairs
+            of texts, whether a context may hold no answer, most tokens of an input, and names of
+            the classes.
         format: "tf_saved_model" or "litert".
-        inputs: of a LiteRT file, see `TaskModel.export`.
-        lengths: of a LiteRT file, see `TaskModel.export`.
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
 
@@ -88,8 +83,23 @@ def export_run(
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
     form = Form(precision or "float32", freeze, device)
-    is_lite = format == LITERT
-    _check_format(is_lite, kind, form, version, inputs, lengths, calibration)
+    if format == LITERT:
+        others = {
+            "--kind hub": kind == "hub",
+            "--freeze": freeze,
+            "--device any": device != "cpu",
+            "--version": version is not None,
+            "--precision bfloat16": precision == "bfloat16",
+        }
+    else:
+        others = {
+            "--inputs": inputs != "ids",
+            "--lengths": lengths is not None,
+            "--calibration": calibration is not None,
+            f"--precision {precision}": form.precision not in POLICIES,
+        }
+    if wrong := [option for option, is_given in others.items() if is_given]:
+        raise UserError(f"{wrong[0]} is for --format {SAVED_MODEL if format == LITERT else LITERT}")
     checkpoint = from_checkpoint.find(path)
     for note in checkpoint.notes:
         logger.info(f"{path}: {note}")
@@ -103,7 +113,7 @@ def export_run(
         model = _fine_tuned(checkpoint, path, labels, settings)
     else:
         model = _of_kind(checkpoint, path, kind, settings)
-    if is_lite:
+    if format == LITERT:
         rows = None if calibration is None else rows_of_file(model, calibration)
         file = save_lite(model, out, LiteForm(form.precision or "float32", lengths, inputs, rows))
         size = file.stat().st_size / 1e6
@@ -113,38 +123,6 @@ def export_run(
     card = folder / "assets.extra" / "model_card.md"
     logger.info(f"{folder}: use it with bert-tf predict; {card} describes its inputs and outputs")
     return folder
-
-
-def _check_format(
-    is_lite: bool,
-    kind: str,
-    form: Form,
-    version: int | None,
-    inputs: str,
-    lengths: Sequence[int] | None,
-    calibration: str | None,
-) -> None:
-    """Raises UserError for an option of the other format."""
-    if is_lite:
-        given = {
-            "--kind hub": kind == "hub",
-            "--freeze": form.freeze,
-            "--device any": form.device != "cpu",
-            "--version": version is not None,
-            "--precision bfloat16": form.precision == "bfloat16",
-        }
-        other = "tf_saved_model"
-    else:
-        given = {
-            "--inputs": inputs != "ids",
-            "--lengths": lengths is not None,
-            "--calibration": calibration is not None,
-            f"--precision {form.precision}": form.precision not in POLICIES,
-        }
-        other = LITERT
-    for option, is_given in given.items():
-        if is_given:
-            raise UserError(f"{option} is for --format {other}")
 
 
 def _fine_tuned(

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from bert_tf.asking.record import RECORD_FILE, to_json
 from bert_tf.asking.saved_model import register_ops
-from bert_tf.compat import NO_INLINE, SavedModel, renew_fingerprint
+from bert_tf.compat import NO_INLINE, SavedModel, write_fingerprint
 from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -31,12 +31,7 @@ _WARMUP_FILE = "tf_serving_warmup_requests"
 
 
 class TaskService(Service):
-    """A task model as it is served, with its own signatures.
-
-    Args:
-        model: a task model.
-        network: computes its outputs, with weights that are frozen or stored for serving.
-    """
+    """A task model as it is served, with its own signatures."""
 
     def __init__(self, model: Any, network: ServedModel):
         super().__init__(model.tokenizer, model.labels)
@@ -64,11 +59,7 @@ class TaskService(Service):
 def save_task(
     model: Any, out: str | os.PathLike, form: Form | None = None, version: int | None = None
 ) -> Path:
-    """Writes a task model as a SavedModel; see `TaskModel.export`.
-
-    Returns:
-        The folder that was written: `out`, or in it the one of the version.
-    """
+    """Writes a task model as a SavedModel; returns its folder, as `TaskModel.export` describes."""
     services = {"": TaskService(model, ServedModel(model, form))}
     return save(services, out, version, model.origin)
 
@@ -85,17 +76,8 @@ def save_hub(
     """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them.
 
     Args:
-        model: an `Encoder`, or any model with one; with a head of masked language modelling its
-            encoder has `mlm` too.
-        tokenizer: the tokenizer it was trained with.
-        out: the folder to write, with the folders `preprocessor` and `encoder`; it must not exist.
         form: how it computes; nothing but the precision can be chosen.
-        version: write the folders of this number in these, as TensorFlow Serving expects.
-        origin: what the model card says of the model's making.
         max_length: tokens of a text; None is as many as the model has positions.
-
-    Returns:
-        `out`.
 
     Raises:
         UserError: a model without an encoder, a tokenizer or a length that do not fit it, frozen
@@ -114,8 +96,10 @@ def save_hub(
         )
     if not hasattr(model, "masked_lm"):
         model = encoder
-    pair = hub.pair(in_precision(model, form.precision), tokenizer, max_length)
-    return save(pair, out, version, origin)
+    length = max_length or min(hub.LENGTH, encoder.config.max_position_embeddings)
+    preprocessor = hub.HubPreprocessor(tokenizer, length)
+    served = hub.HubEncoder(in_precision(model, form.precision), tokenizer)
+    return save({"preprocessor": preprocessor, "encoder": served}, out, version, origin)
 
 
 def save(
@@ -158,11 +142,6 @@ def _write(service: Service, folder: Path, origin: Origin) -> None:
 
     The written model is loaded again and run on the signatures' examples; the model card holds its
     answers. The caller makes the folder appear atomically.
-
-    Args:
-        service: what is served.
-        folder: where.
-        origin: what the model card is to say about the model.
     """
     signatures = service.signatures()
     functions = {name: traced(signature) for name, signature in signatures.items()}
@@ -217,7 +196,7 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
                 node.attr["config_proto"].s = options
     path.write_bytes(saved.SerializeToString(deterministic=True))
     # The fingerprint that TensorFlow wrote is that of the file before the change.
-    renew_fingerprint(str(folder))
+    write_fingerprint(str(folder))
 
 
 def _fewer_passes() -> Message:

@@ -66,10 +66,6 @@ class ServedModel:
 
     However many signatures, branches and loops call it, the graph holds it once.
 
-    Args:
-        model: what is served.
-        form: how it computes.
-
     Raises:
         UserError: an unknown precision, or the weights are too many for a graph.
     """
@@ -172,7 +168,6 @@ class _Constants(keras.StatelessScope):
     the file holds it once; TensorFlow dissolves these functions when it loads the graph.
 
     Attributes:
-        variables: none.
         readers: how many functions read them; it is set before any of them is traced, and decides.
     """
 

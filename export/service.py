@@ -40,10 +40,6 @@ class Service(abc.ABC):
 
     A subclass says in `signatures` how it is asked. Its functions close over the Keras model, so a
     SavedModel keeps only the variables and the traced functions.
-
-    Args:
-        tokenizer: the tokenizer of the model.
-        labels: names of the classes, where it has classes.
     """
 
     # What the model does, for the model card; None takes the task of the model's origin.
@@ -103,10 +99,6 @@ def endpoint(
     """The signature as a function of one value: a dict, or the tensor where there is one input.
 
     `keras.layers.TFSMLayer` calls this, since it cannot call a signature of several inputs.
-
-    Args:
-        answer: what `traced` made of the signature.
-        signature: the signature.
     """
     names = tuple(signature.inputs)
 

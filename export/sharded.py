@@ -33,11 +33,7 @@ def can_shard(config: EncoderConfig) -> bool:
 
 
 def sharded(encoder: Encoder) -> Encoder:
-    """A copy in shards of an encoder in the form of `bert_tf.export.fused_norms`.
-
-    Args:
-        encoder: the encoder to copy; see `can_shard`.
-    """
+    """A copy in shards of an encoder in the form of `bert_tf.export.fused_norms`."""
     copy = with_encoder(encoder, encoder.copied(block=ShardedBlock))
     for tower, whole in zip(copy.towers().values(), encoder.towers().values(), strict=True):
         unscale(tower)

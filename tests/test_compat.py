@@ -156,7 +156,7 @@ def test_a_changed_saved_model_gets_a_new_fingerprint(tmp_path):
     saved = compat.SavedModel.FromString(file.read_bytes())
     saved.meta_graphs[0].meta_info_def.tags.append("other")
     file.write_bytes(saved.SerializeToString(deterministic=True))
-    compat.renew_fingerprint(str(tmp_path))
+    compat.write_fingerprint(str(tmp_path))
     after = tf.saved_model.experimental.read_fingerprint(str(tmp_path))
     assert before.saved_model_checksum != after.saved_model_checksum
 

@@ -24,10 +24,6 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser that raises UserError; its help ends with examples and exit codes.
 
     Every command has the option `--quiet`. It may stand before or after the name of a subcommand.
-
-    Args:
-        epilog: the examples; their line breaks are kept.
-        **kwargs: as for argparse.
     """
 
     def __init__(self, epilog: str = "", **kwargs: Any):
@@ -50,29 +46,58 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def module_parser(module: str, doc: str) -> Parser:
+# Adds an option, or several, to a parser or to a group of one.
+Option = Callable[[Any], object]
+
+
+def option(declaration: str, help: str, **settings: Any) -> Option:
+    """An option as the help shows it: "--out FILE", "--cased" or, by its place, "model MODEL".
+
+    Args:
+        declaration: its name, and the metavar of its value; N is a whole number. A name alone is a
+            switch, unless it has `choices`.
+        help: as for argparse, which also takes the `settings`.
+    """
+    name, _, metavar = declaration.partition(" ")
+    if metavar:
+        settings["metavar"] = metavar
+    elif "choices" not in settings:
+        settings["action"] = "store_true"
+    if metavar == "N":
+        settings["type"] = int
+    return lambda parser: parser.add_argument(name, help=help, **settings)
+
+
+def group(title: str, description: str, *options: Option) -> Option:
+    """Options that have a title of their own in the help."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        of_group = parser.add_argument_group(title, description)
+        for each in options:
+            each(of_group)
+
+    return add
+
+
+def module_parser(module: str, doc: str, *options: Option) -> Parser:
     """The parser of `python -m module`; `doc`, the module's docstring, is its description."""
-    return Parser(prog=f"python -m {module}", description=doc.strip())
+    parser = Parser(prog=f"python -m {module}", description=doc.strip())
+    for each in options:
+        each(parser)
+    return parser
 
 
 def run(
     program: str,
     parser: Parser,
     argv: Sequence[str] | None,
-    work: Callable[[argparse.Namespace], None],
+    work: Callable[[argparse.Namespace], object],
     stopped: str,
 ) -> int:
-    """Runs a command.
+    """Runs a command; returns the exit code of the process, one of those that the help lists.
 
-    Args:
-        program: the name of the command; each error line begins with it.
-        parser: of the command line.
-        argv: the command line without the program's name; None takes that of the process.
-        work: the work of the command. It gets the arguments of `parser` without `--quiet`.
-        stopped: the message to print after Ctrl-C.
-
-    Returns:
-        The exit code of the process, one of those that the help lists.
+    `work` gets the arguments without `--quiet`. Each line of an error begins with `program`;
+    `stopped` is printed after Ctrl-C.
     """
 
     def say(message: str) -> None:
@@ -109,3 +134,12 @@ def run(
             raise
         return 2
     return 0
+
+
+def program(
+    name: str, doc: str, argv: Sequence[str] | None, work: Callable[..., object], *options: Option
+) -> int:
+    """Runs `python -m bert_tf.programs.NAME`; the options are the arguments of `work`."""
+    parser = module_parser(f"bert_tf.programs.{name}", doc, *options)
+    stopped = "stopped; nothing was written"
+    return run(name, parser, argv, lambda arguments: work(**vars(arguments)), stopped)

@@ -40,11 +40,7 @@ def vocab(arguments: argparse.Namespace) -> None:
     bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt
     """
     from bert_tf.io.vocabulary import file_text
-    from bert_tf.text.vocabulary_learning import (
-        coverage_report,
-        learn_from_texts,
-        learn_vocabulary,
-    )
+    from bert_tf.text.vocabulary_learning import coverage_report, learn_from_texts, learn_vocabulary
 
     size, lower_case = arguments.size, not arguments.cased
     # The path comes first, so that a path that cannot be written is reported before the work.

@@ -6,13 +6,13 @@
 import argparse
 import inspect
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import bert_tf
 from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
-from bert_tf.cli.command import Parser, run
+from bert_tf.cli.command import Option, Parser, group, option, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
 from bert_tf.dependencies import check_backend
 from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
@@ -34,15 +34,10 @@ or watch the whole way in a few minutes, on text that every machine has:
 `bert-tf COMMAND --help` describes a command in detail, with examples."""
 
 _STOPPED = "stopped; run the same command again: training and embed resume where they stopped"
-_PRETRAINING_CONFIG = "a configuration with task: pretraining"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; `argv` is the command line without the program's name.
-
-    Returns:
-        The exit code of the process, see `bert_tf.cli.command`.
-    """
+    """Runs one command line, without the program's name; returns the exit code of the process."""
 
     def work(arguments: argparse.Namespace) -> None:
         check_backend()
@@ -75,22 +70,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command, add_arguments in (
-        (commands.demo, _add_demo),
-        (commands.vocab, _add_vocab),
-        (commands.pretrain_data, _add_pretrain_data),
-        (commands.pretrain, _add_pretrain),
-        (commands.finetune, _add_finetune),
-        (commands.evaluate, _add_evaluate),
-        (commands.predict, _add_predict),
-        (commands.embed, _add_embed),
-        (commands.export, _add_export),
-        (commands.shrink, _add_shrink),
-        (commands.convert, _add_convert),
-        (commands.report, _add_report),
-        (commands.inspect, _add_inspect),
-        (commands.schema, _add_schema),
-    ):
+    for command, options in _COMMANDS.items():
         summary, _, examples = (inspect.getdoc(command) or "").partition(".\n\n")
         subparser = subparsers.add_parser(
             command.__name__.replace("_", "-"),
@@ -99,374 +79,286 @@ def make_parser() -> Parser:
             epilog=f"examples:\n{textwrap.indent(examples, '  ')}",
         )
         subparser.set_defaults(handler=command)
-        add_arguments(subparser)
+        for each in options:
+            each(subparser)
     return parser
 
 
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        default="runs/demo",
-        help="folder for the results (default: %(default)s)",
-    )
-
-
-def _add_vocab(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files"
-    )
-    parser.add_argument(
-        "--format",
-        choices=CORPUS_FORMATS,
-        help="format of the files, one of those of data.format in pre-training (default: all of "
-        "a file is text)",
-    )
-    parser.add_argument(
-        "--size", metavar="N", type=int, required=True, help="number of entries in the vocabulary"
-    )
-    parser.add_argument("--out", metavar="FILE", required=True, help="vocabulary file to write")
-    parser.add_argument(
-        "--cased",
-        action="store_true",
-        help="keep capitals and accents (default: lower-case the text and strip accents)",
-    )
-
-
-def _add_pretrain_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
-    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the token files")
-    _add_settings(parser)
-    parser.add_argument(
-        "--tfrecords",
-        action="store_true",
-        help="write TFRecords of finished examples instead of token files (each document "
-        "data.dupe_factor times)",
-    )
-    parser.add_argument(
-        "--naming",
-        choices=("google", "model_garden"),
-        default="google",
-        help="naming scheme of the features in TFRecords (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--beam",
-        metavar="FLAG",
-        nargs=argparse.REMAINDER,
-        help="run as an Apache Beam pipeline, which writes the same files; all arguments after "
-        "it are Beam's flags (default: run on this machine)",
-    )
-
-
-def _add_pretrain(parser: argparse.ArgumentParser) -> None:
-    _add_run_arguments(parser, _PRETRAINING_CONFIG)
-
-
-def _add_finetune(parser: argparse.ArgumentParser) -> None:
-    _add_run_arguments(parser, "a configuration with any task except pretraining")
-
-
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run folder")
-    parser.add_argument(
-        "--data",
-        metavar="PATH",
-        help="data in the format of the run (default: the dev data of the run)",
-    )
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a SavedModel, a LiteRT file, a run folder, a .keras file, a checkpoint with its "
-        "head, or a name on the Hugging Face Hub",
-    )
-    parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to predict")
-    parser.add_argument(
-        "--input",
-        metavar="FILE",
-        help="file of texts, one per line, or of JSON lines keyed by the inputs of the model; - "
-        "is standard input",
-    )
-    parser.add_argument("--output", metavar="FILE", help="file to write (default: standard output)")
-    parser.add_argument(
-        "--signature",
-        metavar="NAME",
-        default="serving_default",
-        help="signature to call, if the model has several (default: %(default)s)",
-    )
-
-
-def _add_embed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a SavedModel or a LiteRT file that returns vectors, a run folder, a .keras file, a "
-        "checkpoint of any format, or a name on the Hugging Face Hub",
-    )
-    parser.add_argument(
-        "file", metavar="FILE", help="texts, one per line, or JSON lines with the key text"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="FILE.npy",
-        required=True,
-        help="matrix to write: one row per text, in the order of the file",
-    )
-    parser.add_argument(
-        "--prompt",
-        metavar="NAME",
-        help="name of a prompt of the model, which is put before each text",
-    )
-    parser.add_argument(
-        "--batch-size", metavar="N", type=int, help="number of texts in a batch (default: 32)"
-    )
-    parser.add_argument(
-        "--max-length",
-        metavar="N",
-        type=int,
-        help="maximum number of tokens in a text (default: that of the model)",
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=("float32", "float16"),
-        default="float32",
-        help="type of the numbers in the matrix (default: %(default)s)",
-    )
-
-
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "path",
-        metavar="SRC",
-        help="a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
-        "Face Hub",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder or .tflite file to write"
-    )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=SAVED_MODEL,
-        help="tf_saved_model: a SavedModel that takes strings; litert: a LiteRT file for phones "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--kind",
-        choices=KINDS,
-        default="task",
-        help="what the export does: task: the task that the model was fine-tuned for; hub: an "
-        "encoder and its preprocessor in the form of TF Hub; mlm: fill gaps; nsp: predict "
-        "whether a text follows another one; embedding: return vectors (default: "
-        "%(default)s)",
-    )
-    parser.add_argument(
-        "--pooling",
-        metavar="NAME",
-        nargs="+",
-        choices=POOLINGS,
-        help="how the vector of a text is computed: the last layer at [CLS] (cls) or [SEP] "
-        "(last_token), its mean or maximum over the text (mean, mean_sqrt_len, "
-        "weighted_mean, max), the output of the pooler (pooled), or the concatenation of "
-        "several of them (default: that of the checkpoint, or mean)",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default="float32",
-        help="number format (default: %(default)s); bfloat16 is for SavedModels; float16 and "
-        "int8 are for LiteRT files, whose weights then take half or a quarter of the space",
-    )
-    parser.add_argument(
-        "--freeze", action="store_true", help="store the weights as constants, in that precision"
-    )
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "any"),
-        default="cpu",
-        help="cpu: compute on the CPU, in the form that is fastest there; any: the server "
-        "chooses the device, for example a GPU (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--version",
-        metavar="N",
-        type=int,
-        help="write to DIR/N, as TensorFlow Serving requires (with --kind hub: "
-        "DIR/preprocessor/N and DIR/encoder/N)",
-    )
-    lite = parser.add_argument_group("LiteRT files", "Options for --format litert.")
-    lite.add_argument(
-        "--inputs",
-        choices=("ids", "strings"),
-        default="ids",
-        help="ids: token ids, mask and segments, for apps with a tokenizer; strings: texts "
-        "(default: %(default)s)",
-    )
-    _add_lite_arguments(lite)
-    bare = parser.add_argument_group(
-        "bare checkpoints", "Settings that checkpoints of other programs do not hold."
-    )
-    bare.add_argument("--pair", action="store_true", help="the inputs are pairs of texts")
-    bare.add_argument(
-        "--unanswerable", action="store_true", help="a context may not contain an answer"
-    )
-    bare.add_argument(
-        "--max-length", metavar="N", type=int, help="maximum number of tokens in an input"
-    )
-    bare.add_argument(
-        "--labels",
-        metavar="NAME",
-        nargs="+",
-        help="names of the classes, in the order of the model's outputs",
-    )
-
-
-def _add_shrink(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="folder of a finished fine-tuning run")
-    parser.add_argument(
-        "--out", metavar="RUN", required=True, help="folder for the run of the small model"
-    )
-    parser.add_argument(
-        "--layers", metavar="N", type=int, required=True, help="number of layers of the small model"
-    )
-    parser.add_argument(
-        "--precision",
-        choices=LITE_PRECISIONS,
-        default="int8",
-        help="number format of the LiteRT file (default: %(default)s); see bert-tf export --help",
-    )
-    _add_lite_arguments(parser)
-    _add_settings(parser)
-
-
-def _add_lite_arguments(parser: Any) -> None:
-    """The options that `export` and `shrink` have in common."""
-    parser.add_argument(
-        "--lengths",
-        metavar="N",
-        type=int,
-        nargs="+",
-        help="lengths of rows in tokens; a text uses the shortest one that it fits into "
-        "(default: the maximum length of the model)",
-    )
-    parser.add_argument(
-        "--calibration",
-        metavar="FILE",
-        help="with --precision int8: texts, in a form of predict --input, from which fixed value "
-        "ranges are computed; some accelerators require these",
-    )
-
-
-def _add_convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source",
-        metavar="SRC",
-        help="a checkpoint of any format, a run folder, or a name on the Hugging Face Hub",
-    )
-    parser.add_argument("destination", metavar="DST", help="folder to write")
-    parser.add_argument(
-        "--to",
-        choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
-        required=True,
-        help="format to write: bert_tf, huggingface (transformers), sentence_transformers (for "
-        "embedders), tf1 (google-research/bert) or model_garden (tf-models-official)",
-    )
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="open the result with Model Garden's own classes and compare the outputs (requires "
-        "the extra model-garden)",
-    )
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
-    parser.add_argument(
-        "--out", metavar="FILE", required=True, help="page to write: NAME.html or NAME.md"
-    )
-
-
-def _add_inspect(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run",
-        metavar="RUN",
-        help="a run folder, a .keras file, or a checkpoint of any format, with or without a "
-        "head; only a run folder has dev data",
-    )
-    inputs = parser.add_argument_group(
-        "texts",
-        "Inputs of the model, with the names that `bert-tf predict` uses. Each option takes "
-        "one or more.",
-    )
-    for name, meaning in (
-        ("text", "a text of a task on single texts"),
-        ("text-a", "the first text of a pair"),
-        ("text-b", "the second text of a pair"),
-        ("question", "a question on a context"),
-        ("context", "the context of a question or of choices"),
-        ("query", "a query for passages"),
-    ):
-        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+", help=meaning)
-    for name, first in (("choices", "context"), ("passages", "query")):
-        inputs.add_argument(
-            f"--{name}",
-            metavar="TEXT",
-            nargs="+",
-            action="append",
-            help=f"the {name} for one {first}; repeat the option for each --{first}",
-        )
-    inputs.add_argument(
-        "--input",
-        metavar="FILE",
-        help="read the inputs from a file instead: texts, one per line, or JSON lines keyed by "
-        "the inputs of the model",
-    )
-    parser.add_argument(
-        "--out", metavar="FILE.html", help="page to write (default: RUN/inspect.html)"
-    )
-    parser.add_argument(
-        "--rows",
-        metavar="N",
-        type=int,
-        default=300,
-        help="number of rows of the dev data to show (default: %(default)s)",
-    )
-
-
-def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output)")
-
-
-def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
-    parser.add_argument("config", metavar="CONFIG.yaml", help=config_help)
-    parser.add_argument(
-        "--out", metavar="RUN", required=True, help="run folder to write or to resume"
-    )
-    _add_settings(parser)
-    parser.add_argument(
-        "--workers",
-        metavar="HOST:PORT",
-        nargs="+",
-        help="addresses of all processes, for train.strategy multi_worker, in the same order in "
+_PRETRAINING_CONFIG = "a configuration with task: pretraining"
+_SETTINGS = option(
+    "--set KEY=VALUE",
+    "keys that override those of the file, such as train.seed=1",
+    dest="settings",
+    nargs="+",
+    action="extend",
+    default=[],
+)
+_OF_RUN = (
+    option("--out RUN", "run folder to write or to resume", required=True),
+    _SETTINGS,
+    option(
+        "--workers HOST:PORT",
+        "addresses of all processes, for train.strategy multi_worker, in the same order in "
         "every process (default: those of the environment variable TF_CONFIG)",
-    )
-    parser.add_argument(
-        "--worker",
-        metavar="N",
-        type=int,
-        help="position of this process in --workers; the first is 0",
-    )
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        metavar="KEY=VALUE",
         nargs="+",
-        action="extend",
-        default=[],
-        help="keys that override those of the file, such as train.seed=1",
-    )
+    ),
+    option("--worker N", "position of this process in --workers; the first is 0"),
+)
+_OF_LITE = (
+    option(
+        "--lengths N",
+        "lengths of rows in tokens; a text uses the shortest one that it fits into "
+        "(default: the maximum length of the model)",
+        nargs="+",
+    ),
+    option(
+        "--calibration FILE",
+        "with --precision int8: texts, in a form of predict --input, from which fixed value "
+        "ranges are computed; some accelerators require these",
+    ),
+)
+
+_COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
+    commands.demo: [
+        option("--out DIR", "folder for the results (default: %(default)s)", default="runs/demo")
+    ],
+    commands.vocab: [
+        option("--input FILE", "UTF-8 text files", nargs="+", required=True),
+        option(
+            "--format",
+            "format of the files, one of those of data.format in pre-training (default: all of "
+            "a file is text)",
+            choices=CORPUS_FORMATS,
+        ),
+        option("--size N", "number of entries in the vocabulary", required=True),
+        option("--out FILE", "vocabulary file to write", required=True),
+        option(
+            "--cased", "keep capitals and accents (default: lower-case the text and strip accents)"
+        ),
+    ],
+    commands.pretrain_data: [
+        option("config CONFIG.yaml", _PRETRAINING_CONFIG),
+        option("--out DIR", "folder for the token files", required=True),
+        _SETTINGS,
+        option(
+            "--tfrecords",
+            "write TFRecords of finished examples instead of token files (each document "
+            "data.dupe_factor times)",
+        ),
+        option(
+            "--naming",
+            "naming scheme of the features in TFRecords (default: %(default)s)",
+            choices=("google", "model_garden"),
+            default="google",
+        ),
+        option(
+            "--beam FLAG",
+            "run as an Apache Beam pipeline, which writes the same files; all arguments after "
+            "it are Beam's flags (default: run on this machine)",
+            nargs=argparse.REMAINDER,
+        ),
+    ],
+    commands.pretrain: [option("config CONFIG.yaml", _PRETRAINING_CONFIG), *_OF_RUN],
+    commands.finetune: [
+        option("config CONFIG.yaml", "a configuration with any task except pretraining"),
+        *_OF_RUN,
+    ],
+    commands.evaluate: [
+        option("run RUN", "a run folder"),
+        option("--data PATH", "data in the format of the run (default: the dev data of the run)"),
+    ],
+    commands.predict: [
+        option(
+            "model MODEL",
+            "a SavedModel, a LiteRT file, a run folder, a .keras file, a checkpoint with its "
+            "head, or a name on the Hugging Face Hub",
+        ),
+        option("texts TEXT", "texts to predict", nargs="*"),
+        option(
+            "--input FILE",
+            "file of texts, one per line, or of JSON lines keyed by the inputs of the model; - "
+            "is standard input",
+        ),
+        option("--output FILE", "file to write (default: standard output)"),
+        option(
+            "--signature NAME",
+            "signature to call, if the model has several (default: %(default)s)",
+            default="serving_default",
+        ),
+    ],
+    commands.embed: [
+        option(
+            "model MODEL",
+            "a SavedModel or a LiteRT file that returns vectors, a run folder, a .keras file, a "
+            "checkpoint of any format, or a name on the Hugging Face Hub",
+        ),
+        option("file FILE", "texts, one per line, or JSON lines with the key text"),
+        option(
+            "--out FILE.npy",
+            "matrix to write: one row per text, in the order of the file",
+            required=True,
+        ),
+        option("--prompt NAME", "name of a prompt of the model, which is put before each text"),
+        option("--batch-size N", "number of texts in a batch (default: 32)"),
+        option("--max-length N", "maximum number of tokens in a text (default: that of the model)"),
+        option(
+            "--dtype",
+            "type of the numbers in the matrix (default: %(default)s)",
+            choices=("float32", "float16"),
+            default="float32",
+        ),
+    ],
+    commands.export: [
+        option(
+            "path SRC",
+            "a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
+            "Face Hub",
+        ),
+        option("--out DIR", "folder or .tflite file to write", required=True),
+        option(
+            "--format",
+            "tf_saved_model: a SavedModel that takes strings; litert: a LiteRT file for phones "
+            "(default: %(default)s)",
+            choices=FORMATS,
+            default=SAVED_MODEL,
+        ),
+        option(
+            "--kind",
+            "what the export does: task: the task that the model was fine-tuned for; hub: an "
+            "encoder and its preprocessor in the form of TF Hub; mlm: fill gaps; nsp: predict "
+            "whether a text follows another one; embedding: return vectors (default: "
+            "%(default)s)",
+            choices=KINDS,
+            default="task",
+        ),
+        option(
+            "--pooling NAME",
+            "how the vector of a text is computed: the last layer at [CLS] (cls) or [SEP] "
+            "(last_token), its mean or maximum over the text (mean, mean_sqrt_len, "
+            "weighted_mean, max), the output of the pooler (pooled), or the concatenation of "
+            "several of them (default: that of the checkpoint, or mean)",
+            nargs="+",
+            choices=POOLINGS,
+        ),
+        option(
+            "--precision",
+            "number format (default: %(default)s); bfloat16 is for SavedModels; float16 and "
+            "int8 are for LiteRT files, whose weights then take half or a quarter of the space",
+            choices=PRECISIONS,
+            default="float32",
+        ),
+        option("--freeze", "store the weights as constants, in that precision"),
+        option(
+            "--device",
+            "cpu: compute on the CPU, in the form that is fastest there; any: the server "
+            "chooses the device, for example a GPU (default: %(default)s)",
+            choices=("cpu", "any"),
+            default="cpu",
+        ),
+        option(
+            "--version N",
+            "write to DIR/N, as TensorFlow Serving requires (with --kind hub: "
+            "DIR/preprocessor/N and DIR/encoder/N)",
+        ),
+        group(
+            "LiteRT files",
+            "Options for --format litert.",
+            option(
+                "--inputs",
+                "ids: token ids, mask and segments, for apps with a tokenizer; strings: texts "
+                "(default: %(default)s)",
+                choices=("ids", "strings"),
+                default="ids",
+            ),
+            *_OF_LITE,
+        ),
+        group(
+            "bare checkpoints",
+            "Settings that checkpoints of other programs do not hold.",
+            option("--pair", "the inputs are pairs of texts"),
+            option("--unanswerable", "a context may not contain an answer"),
+            option("--max-length N", "maximum number of tokens in an input"),
+            option(
+                "--labels NAME",
+                "names of the classes, in the order of the model's outputs",
+                nargs="+",
+            ),
+        ),
+    ],
+    commands.shrink: [
+        option("path RUN", "folder of a finished fine-tuning run"),
+        option("--out RUN", "folder for the run of the small model", required=True),
+        option("--layers N", "number of layers of the small model", required=True),
+        option(
+            "--precision",
+            "number format of the LiteRT file (default: %(default)s); see bert-tf export --help",
+            choices=LITE_PRECISIONS,
+            default="int8",
+        ),
+        *_OF_LITE,
+        _SETTINGS,
+    ],
+    commands.convert: [
+        option(
+            "source SRC",
+            "a checkpoint of any format, a run folder, or a name on the Hugging Face Hub",
+        ),
+        option("destination DST", "folder to write"),
+        option(
+            "--to",
+            "format to write: bert_tf, huggingface (transformers), sentence_transformers (for "
+            "embedders), tf1 (google-research/bert) or model_garden (tf-models-official)",
+            choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
+            required=True,
+        ),
+        option(
+            "--verify",
+            "open the result with Model Garden's own classes and compare the outputs (requires "
+            "the extra model-garden)",
+        ),
+    ],
+    commands.report: [
+        option("runs RUN", "folders of finished runs", nargs="+"),
+        option("--out FILE", "page to write: NAME.html or NAME.md", required=True),
+    ],
+    commands.inspect: [
+        option(
+            "run RUN",
+            "a run folder, a .keras file, or a checkpoint of any format, with or without a "
+            "head; only a run folder has dev data",
+        ),
+        group(
+            "texts",
+            "Inputs of the model, with the names that `bert-tf predict` uses. Each option takes "
+            "one or more.",
+            option("--text TEXT", "a text of a task on single texts", nargs="+"),
+            option("--text-a TEXT", "the first text of a pair", nargs="+"),
+            option("--text-b TEXT", "the second text of a pair", nargs="+"),
+            option("--question TEXT", "a question on a context", nargs="+"),
+            option("--context TEXT", "the context of a question or of choices", nargs="+"),
+            option("--query TEXT", "a query for passages", nargs="+"),
+            option(
+                "--choices TEXT",
+                "the choices for one context; repeat the option for each --context",
+                nargs="+",
+                action="append",
+            ),
+            option(
+                "--passages TEXT",
+                "the passages for one query; repeat the option for each --query",
+                nargs="+",
+                action="append",
+            ),
+            option(
+                "--input FILE",
+                "read the inputs from a file instead: texts, one per line, or JSON lines keyed by "
+                "the inputs of the model",
+            ),
+        ),
+        option("--out FILE.html", "page to write (default: RUN/inspect.html)"),
+        option(
+            "--rows N", "number of rows of the dev data to show (default: %(default)s)", default=300
+        ),
+    ],
+    commands.schema: [option("--out FILE", "file to write (default: standard output)")],
+}

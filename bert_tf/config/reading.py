@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
-from bert_tf.config.refusals import refusal
+from bert_tf.config.refusals import mistake
 from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
 from bert_tf.config.section import FilePath
 from bert_tf.config.train import NOT_SEARCHED
@@ -49,7 +49,8 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
     try:
         trials = [kind.model_validate(values) for values in singles]
     except ValidationError as error:
-        raise refusal(error, kind, tree) from None
+        keys, said = mistake(error, kind, tree.values)
+        raise UserError(f"{tree.place(keys)}: {said}") from None
     search = {key: dict.fromkeys(getattr(trial.train, key) for trial in trials) for key in lists}
     return trials[0].searching({key: tuple(values) for key, values in search.items()})
 

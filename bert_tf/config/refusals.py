@@ -9,8 +9,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from bert_tf.config.section import Section
-from bert_tf.config.yaml_files import Keys, Tree
-from bert_tf.errors import UserError
+from bert_tf.config.yaml_files import Keys
 
 _SHOWN = 60
 # Kinds of errors for which pydantic's own words speak of Python, or of more than the file has.
@@ -31,24 +30,13 @@ _WORDS = {
 }
 
 
-def refusal(error: ValidationError, section: type[Section], tree: Tree) -> UserError:
-    """The first mistake that pydantic found in `tree` as a file of `section`; see `mistake`."""
-    keys, said = mistake(error, section, tree.values)
-    return UserError(f"{tree.place(keys)}: {said}")
-
-
 def mistake(
     error: ValidationError, section: type[Section], values: Any, within: Keys = ()
 ) -> tuple[Keys, str]:
     """The first mistake that pydantic found in `values` as a `section`: its keys and a sentence.
 
     Unknown keys come before other mistakes. Where a value may be of several types, the sentence
-    names those that it comes closest to.
-
-    Args:
-        error: of pydantic, about `values` as a `section`.
-        section, values: what they should be, and what they are.
-        within: the keys of the section itself.
+    names those that it comes closest to. The keys of the sentence begin with those `within`.
     """
     errors = error.errors(include_url=False)
     unknown = [each for each in errors if each["type"] == "extra_forbidden"]

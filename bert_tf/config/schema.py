@@ -48,9 +48,6 @@ def schema() -> dict[str, Any]:
         "$schema": GenerateJsonSchema.schema_dialect,
         **whole,
         "type": "object",
-        "properties": {
-            "task": {"enum": [*runs, DISTILLATION], "description": _TASK},
-            "base": base,
-        },
+        "properties": {"task": {"enum": [*runs, DISTILLATION], "description": _TASK}, "base": base},
         "allOf": [*cases, other],
     }

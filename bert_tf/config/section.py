@@ -52,11 +52,7 @@ class Section(pydantic.BaseModel):
     """
 
     model_config = pydantic.ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
     def is_default(self, key: str) -> bool:

@@ -50,13 +50,29 @@ class Tree:
         return Tree(_merged(other.values, self.values), {**other.places, **self.places})
 
 
-def read(path: str | os.PathLike) -> Tree:
+def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
     """The file's keys over those of the file named by its `base`, if any, which may have its own.
 
     Raises:
         UserError: a file that is missing, empty, not UTF-8, not YAML, or inherits from itself.
     """
-    return _read(Path(path), inheriting=())
+    path = Path(path)
+    if path.resolve() in inheriting:
+        raise UserError(f"{path}: the file inherits from itself; change its key base")
+    values, node = _parse(read_text(path, "configuration file"), str(path), path.parent)
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: expected keys with values, such as `task: classification`")
+    places: dict[Keys, str] = {(): str(path)}
+    places |= {keys: f"{path}:{line}" for keys, line in _lines(node)}
+    if "base" not in values:
+        return Tree(values, places)
+    base = values.pop("base")
+    place = places.pop(("base",))
+    if not isinstance(base, str):
+        raise UserError(f"{place}: base must be the path of another configuration file, as text")
+    return Tree(values, places).over(read(path.parent / base, (*inheriting, path.resolve())))
 
 
 def read_setting(setting: str) -> Tree:
@@ -157,25 +173,6 @@ def _construct_text(loader: _Loader, node: yaml.ScalarNode) -> Text:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:str", _construct_text)
-
-
-def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
-    if path.resolve() in inheriting:
-        raise UserError(f"{path}: the file inherits from itself; change its key base")
-    values, node = _parse(read_text(path, "configuration file"), str(path), path.parent)
-    if values is None:
-        values = {}
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: expected keys with values, such as `task: classification`")
-    places: dict[Keys, str] = {(): str(path)}
-    places |= {keys: f"{path}:{line}" for keys, line in _lines(node)}
-    if "base" not in values:
-        return Tree(values, places)
-    base = values.pop("base")
-    place = places.pop(("base",))
-    if not isinstance(base, str):
-        raise UserError(f"{place}: base must be the path of another configuration file, as text")
-    return Tree(values, places).over(_read(path.parent / base, (*inheriting, path.resolve())))
 
 
 def _parse(

@@ -19,16 +19,12 @@ from bert_tf.errors import UserError
 
 
 def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
-    """The encoder that a configuration describes.
+    """The encoder that a configuration describes, with the other arguments of `Encoder`.
 
     >>> tiny = EncoderConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1,
     ...                      num_attention_heads=1, intermediate_size=8, bilstm=True)
     >>> type(encoder_for(tiny)).__name__
     'BiLSTMEncoder'
-
-    Args:
-        config: the sizes, `attention` and `bilstm`.
-        *args, **options: as for `Encoder`.
     """
     return _class_for(config)(config, *args, **options)
 

@@ -44,9 +44,6 @@ class SelfAttention(keras.layers.Layer):
     the value.
 
     Args:
-        num_heads: number of heads.
-        dropout: rate on the attention probabilities.
-        initializer_range: standard deviation of the kernels.
         head_size: columns of a head; None is the hidden size divided by the number of heads.
     """
 
@@ -106,7 +103,10 @@ class SelfAttention(keras.layers.Layer):
             query, key, value = layout.to_heads(projected, self.num_heads, 3)
         else:
             query, seen = tf.split(projected, [self._width, 2 * self._width], axis=-1)
-            query = self._to_heads(layout.select(query, positions), tf.shape(positions))
+            size = self._width // self.num_heads
+            heads = tf.concat([tf.shape(positions), [self.num_heads, size]], axis=0)
+            query = tf.reshape(layout.select(query, positions), heads)
+            query = tf.transpose(query, [0, 2, 1, 3])
             key, value = layout.to_heads(seen, self.num_heads, 2)
         probabilities = attention_probabilities(query, key, bias, for_gradient=training)
         drawn = self.dropout.draw(tf.shape(probabilities), training)
@@ -122,18 +122,10 @@ class SelfAttention(keras.layers.Layer):
             "value": value,
         }
 
-    def _to_heads(self, tokens: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
-        """[batch * n, hidden] -> [batch, heads, n, head_size], where `shape` is [batch, n]."""
-        head_size = tokens.shape[-1] // self.num_heads
-        split = tf.reshape(tokens, tf.concat([shape, [self.num_heads, head_size]], axis=0))
-        return tf.transpose(split, [0, 2, 1, 3])
-
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of the output, which `summary` shows."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {
             "num_heads": self.num_heads,
             "dropout": self.dropout_rate,

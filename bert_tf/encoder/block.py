@@ -18,7 +18,6 @@ class TransformerBlock(keras.layers.Layer):
     """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
 
     Args:
-        config: the encoder's sizes.
         index: place of the block in its encoder, from 0; only its name depends on it.
     """
 
@@ -82,14 +81,11 @@ class TransformerBlock(keras.layers.Layer):
         return tokens, intermediates
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of the tokens, which `summary` shows."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"config": self.config.to_dict(), "index": self.index}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "TransformerBlock":
-        """The block that `get_config` described, with new weights."""
         return cls(**config | {"config": EncoderConfig(**config["config"])})

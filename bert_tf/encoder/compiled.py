@@ -10,10 +10,12 @@ Matrix products stay outside: oneDNN's are faster than XLA's on CPU.
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from bert_tf.console import without_native_messages
 
 # Columns of the narrowest tensors for which a loop saves more time than its compilation takes.
 _NARROWEST = 256
@@ -31,8 +33,12 @@ def is_worthwhile(width: int) -> bool:
 
 @functools.cache
 def _can_compile() -> bool:
-    """Whether this build of TensorFlow has XLA for CPUs."""
-    with tf.init_scope(), _without_announcement():
+    """Whether this build of TensorFlow has XLA for CPUs.
+
+    XLA announces its first compilation whatever TF_CPP_MIN_LOG_LEVEL says.
+    """
+    is_quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
+    with tf.init_scope(), without_native_messages() if is_quiet else contextlib.nullcontext():
         try:
             tf.function(tf.negative, jit_compile=True)(tf.zeros([1]))
         except tf.errors.OpError:
@@ -40,32 +46,11 @@ def _can_compile() -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _without_announcement() -> Iterator[None]:
-    """Drops what XLA writes to standard error when it first compiles, if TensorFlow is to be quiet.
-
-    XLA itself ignores TF_CPP_MIN_LOG_LEVEL there.
-    """
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") == "0":
-        yield
-        return
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    XLA compiles each result of `compiled` separately, so layers must share it.
-
-    Args:
-        function: takes tensors and returns one, by element-wise operations and reductions.
+    The function takes tensors and returns one, by element-wise operations and reductions. XLA
+    compiles each result of `compiled` separately, so layers must share it.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

@@ -16,12 +16,7 @@ _SIZES = {
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }
-_VOCABULARIES = {
-    "uncased": 30522,
-    "cased": 28996,
-    "chinese": 21128,
-    "multilingual-cased": 119547,
-}
+_VOCABULARIES = {"uncased": 30522, "cased": 28996, "chinese": 21128, "multilingual-cased": 119547}
 _PUBLISHED = [
     *((size, "uncased") for size in _SIZES),
     ("base", "cased"),
@@ -131,12 +126,7 @@ class EncoderConfig:
         return cls(**published | changes)
 
     def check_length(self, name: str, length: int) -> None:
-        """Raises UserError if a setting needs more tokens than there are positions.
-
-        Args:
-            name: what the message calls the setting.
-            length: its value.
-        """
+        """Raises UserError if a setting needs more tokens than there are positions."""
         longest = self.max_position_embeddings
         if length > longest:
             raise UserError(

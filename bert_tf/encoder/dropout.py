@@ -99,9 +99,7 @@ class Dropout(keras.layers.Layer):
         return tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count]
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"rate": self.rate, "seed": self.seed}

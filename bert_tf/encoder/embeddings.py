@@ -13,11 +13,7 @@ from bert_tf.encoder.linear import truncated_normal
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Token ids -> vectors: word + position + segment, normalized, with dropout.
-
-    Args:
-        config: the encoder's sizes.
-    """
+    """Token ids -> vectors: word + position + segment, normalized, with dropout."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         kwargs.setdefault("name", "embeddings")
@@ -44,11 +40,7 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm.build((None, self.config.hidden_size))
 
     def call(
-        self,
-        word_ids: tf.Tensor,
-        positions: tf.Tensor,
-        type_ids: tf.Tensor,
-        training: bool = False,
+        self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         """Three int32 [tokens] -> [tokens, hidden].
 
@@ -68,14 +60,11 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(vectors, training=training)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of the ids and the hidden axis."""
         return (*input_shape, self.config.hidden_size)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"config": self.config.to_dict()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Embeddings":
-        """The layer that `get_config` described, with new weights."""
         return cls(**config | {"config": EncoderConfig(**config["config"])})

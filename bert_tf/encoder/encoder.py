@@ -161,11 +161,9 @@ class Encoder(keras.Model):
         self.built = True
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's; see `call`."""
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
-        """See the class."""
         encoded = self.encode(inputs, training=training)
         encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
         outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
@@ -183,8 +181,6 @@ class Encoder(keras.Model):
         """What `call` computes, left flat for a head that needs only some of the tokens.
 
         Args:
-            inputs: as for `call`.
-            training: whether dropout acts.
             with_intermediates: whether to return what the blocks compute on the way. These are kept
                 for the gradient even if `rematerialize` is set.
         """
@@ -205,9 +201,7 @@ class Encoder(keras.Model):
         """The last layer at some tokens. The last block computes nothing for the others.
 
         Args:
-            inputs: as for `call`.
             positions: int32 [batch, n].
-            training: whether dropout acts.
 
         Returns:
             [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
@@ -334,11 +328,7 @@ class Encoder(keras.Model):
         return (None, None, self.config.output_size)
 
     def copied(self, **changes: Any) -> "Encoder":
-        """An encoder of the same class with new weights.
-
-        Args:
-            **changes: arguments of the constructor that differ, such as `dtype`.
-        """
+        """An encoder of the same class with new weights; `changes` are arguments that differ."""
         options: dict[str, Any] = {
             "config": self.config,
             "layout": self.layout,
@@ -350,7 +340,6 @@ class Encoder(keras.Model):
         return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same encoder."""
         return (
             super().get_config()
             | {name: registered_name(each) for name, each in self.factories.items()}
@@ -364,7 +353,6 @@ class Encoder(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())
         for name in FACTORIES:
@@ -391,9 +379,8 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    return {name: _whole(value) for name, value in inputs.items()}
-
-
-def _whole(value: Any) -> Any:
-    kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
-    return value if "int" in kind else keras.ops.cast(value, "int32")
+    whole = {}
+    for name, value in inputs.items():
+        kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
+        whole[name] = value if "int" in kind else keras.ops.cast(value, "int32")
+    return whole

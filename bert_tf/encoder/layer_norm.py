@@ -88,11 +88,9 @@ class LayerNorm(keras.layers.Layer):
     def compute_output_shape(
         self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
     ) -> tuple[int | None, ...]:
-        """The input's shape."""
         return x_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"epsilon": self.epsilon}
 
 

@@ -17,9 +17,7 @@ class Linear(keras.layers.Layer):
     on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
 
     Args:
-        units: width of the output.
         activation: None, "tanh", "gelu" or "gelu_new".
-        initializer_range: standard deviation of the kernel's truncated normal.
     """
 
     def __init__(
@@ -56,7 +54,6 @@ class Linear(keras.layers.Layer):
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {
             "units": self.units,
             "activation": self.activation,

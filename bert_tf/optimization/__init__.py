@@ -14,13 +14,7 @@ __all__ = ["LAMB", "AdamW", "WarmupLinearDecay", "make_optimizer"]
 def make_optimizer(
     settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
 ) -> BertOptimizer:
-    """The optimizer of a run, with BERT's schedule over `total_steps` updates.
-
-    Args:
-        settings: the section `train` of a run.
-        total_steps: updates of the whole run.
-        rate_factors: as for `BertOptimizer`.
-    """
+    """The optimizer of a run, with BERT's schedule over `total_steps` updates."""
     warmup = round(total_steps * settings.warmup_fraction)
     schedule = WarmupLinearDecay(
         settings.learning_rate, total_steps, warmup, settings.decay_after_warmup

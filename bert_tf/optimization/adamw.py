@@ -83,7 +83,6 @@ class AdamW(BertOptimizer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"bias_correction": self.bias_correction}
 
 
@@ -95,8 +94,6 @@ class LAMB(BertOptimizer):
     A weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay
     rate of 0 the others still are. Query, key and value of a layer are one weight here and share
     one ratio.
-
-    Args: see `BertOptimizer`.
     """
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:

@@ -113,12 +113,7 @@ class BertOptimizer(UpdatesTogether):
         var_list: Sequence[keras.Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        """Keras's own way to exclude more weights, before the optimizer is built.
-
-        Args:
-            var_list: weights to exclude.
-            var_names: regular expressions, as for the constructor.
-        """
+        """Keras's own way to exclude weights before `build`; names are regular expressions."""
         super().exclude_from_weight_decay(var_list, var_names)
         paths = (f"^{re.escape(_path(variable))}$" for variable in var_list or ())
         self.excluded = (*self.excluded, *paths, *(var_names or ()))
@@ -126,11 +121,7 @@ class BertOptimizer(UpdatesTogether):
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
         """What is subtracted from a weight, times the learning rate.
 
-        Args:
-            w: the weight before the update.
-            m: its first moment, the new gradient included.
-            v: its second moment, the new gradient included.
-            decay: its decay rate; None if the weight does not decay.
+        Both moments include the new gradient. The decay is None if the weight does not decay.
         """
         raise NotImplementedError
 
@@ -175,23 +166,17 @@ class BertOptimizer(UpdatesTogether):
         finite = tf.math.is_finite(norm)
         self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
-            grads = self._clipped(grads, norm)
+            # Short gradients are not multiplied, which saves time. The comparison is false if the
+            # norm is NaN; all elements are NaN then.
+            grads = tf.cond(
+                norm <= self.clip_norm,
+                lambda: [tf.identity(grad) for grad in grads],
+                lambda: tf.clip_by_global_norm(grads, self.clip_norm, norm)[0],
+            )
         elif self.skip_nonfinite:
             nothing = tf.where(finite, 0.0, math.nan)
             grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
         self.update_on_every_replica(grads, variables, learning_rate)
-
-    def _clipped(self, grads: list[tf.Tensor], norm: tf.Tensor) -> list[tf.Tensor]:
-        """Gradients of at most `clip_norm`; all elements are NaN if `norm` is not finite.
-
-        Short gradients are not multiplied, which saves time.
-        """
-        # The comparison is false if the norm is NaN.
-        return tf.cond(
-            norm <= self.clip_norm,
-            lambda: [tf.identity(grad) for grad in grads],
-            lambda: tf.clip_by_global_norm(grads, self.clip_norm, norm)[0],
-        )
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
         """1 - b1^t and 1 - b2^t: the factors by which moments that start at 0 are too small."""
@@ -200,7 +185,6 @@ class BertOptimizer(UpdatesTogether):
         return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {
             "weight_decay": self.decay_rate,
             "beta_1": self.beta_1,

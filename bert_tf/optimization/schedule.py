@@ -30,11 +30,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     @checked
     def __init__(
-        self,
-        peak: float,
-        total_steps: int,
-        warmup_steps: int = 0,
-        decay_after_warmup: bool = False,
+        self, peak: float, total_steps: int, warmup_steps: int = 0, decay_after_warmup: bool = False
     ):
         if warmup_steps > total_steps:
             raise UserError(
@@ -58,7 +54,6 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return {
             "peak": self.peak,
             "total_steps": self.total_steps,

@@ -7,13 +7,12 @@ SST-2.tsv and so on. A run has them in its folder `predictions` if the test file
 training data; `bert-tf evaluate RUN --data test.tsv` writes them later.
 """
 
-import argparse
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
@@ -39,38 +38,28 @@ _HEADER = "index\tprediction"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the zip; returns the exit code, see `bert_tf.cli.command`."""
-    parser = command.module_parser("bert_tf.programs.glue_submission", __doc__)
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
+    return program(
+        "glue_submission",
+        __doc__,
+        argv,
+        submit,
+        option("runs RUN", "a run folder of bert-tf finetune", nargs="+", type=Path),
+        option("--out FILE", "the zip file to write", type=Path, required=True),
+        option(
+            "--fill",
+            "give every row the same answer in the test sets that no run has, as the paper does "
+            "for WNLI",
+        ),
     )
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="the zip file to write"
-    )
-    parser.add_argument(
-        "--fill",
-        action="store_true",
-        help="give every row the same answer in the test sets that no run has, as the paper does "
-        "for WNLI",
-    )
-
-    def work(arguments: argparse.Namespace) -> None:
-        submit(**vars(arguments))
-
-    return command.run("glue_submission", parser, argv, work, "stopped; nothing was written")
 
 
 def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
-    r"""Writes the zip of the runs' predictions to `out`.
+    r"""Writes the zip of the runs' predictions to `out`; `fill` is `--fill`.
 
     >>> submit([], Path("submission.zip"), fill=True)  # fills every test set
     >>> with zipfile.ZipFile("submission.zip") as archive:
     ...     print(sorted(archive.namelist())[:3], archive.read("WNLI.tsv")[:22])
     ['AX.tsv', 'CoLA.tsv', 'MNLI-m.tsv'] b'index\tprediction\n0\t0\n1'
-
-    Args:
-        runs: run folders; each test set must be in one of them only.
-        out: the file to write.
-        fill: whether to give every row the same answer in the test sets that no run has.
 
     Raises:
         UserError: a test set is incomplete, is in two runs, or is in none (unless `fill` is set).

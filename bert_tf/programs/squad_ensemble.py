@@ -10,7 +10,6 @@ runs' odds for no answer decides whether there is one. (The paper ensembles seve
 not say how.)
 """
 
-import argparse
 import json
 import sys
 from collections import defaultdict
@@ -18,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.console import print_metrics
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
@@ -33,35 +32,32 @@ from bert_tf.tasks.question_answering.squad import given_texts, read_squad
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the answers; returns the exit code, see `bert_tf.cli.command`."""
-    parser = command.module_parser("bert_tf.programs.squad_ensemble", __doc__)
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
-    )
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="the file of answers to write"
-    )
-    parser.add_argument(
-        "--name",
-        default="dev",
-        help="which predictions of the runs to combine: dev (the default), or for those of "
-        "evaluate --data FILE, the name of FILE without .json, with other_ before it where "
-        "it could be mistaken for a run's own",
-    )
-    parser.add_argument(
-        "--data", metavar="FILE", type=Path, help="the SQuAD file, to score the answers"
-    )
-    parser.add_argument(
-        "--null-threshold",
-        metavar="ODDS",
-        type=float,
-        help="odds above which there is no answer; by default the best on --data",
-    )
 
-    def work(arguments: argparse.Namespace) -> None:
-        if metrics := combine(**vars(arguments)):
+    def work(**arguments: Any) -> None:
+        if metrics := combine(**arguments):
             print_metrics(metrics)
 
-    return command.run("squad_ensemble", parser, argv, work, "stopped; nothing was written")
+    return program(
+        "squad_ensemble",
+        __doc__,
+        argv,
+        work,
+        option("runs RUN", "a run folder of bert-tf finetune", nargs="+", type=Path),
+        option("--out FILE", "the file of answers to write", type=Path, required=True),
+        option(
+            "--name NAME",
+            "which predictions of the runs to combine: dev (the default), or for those of "
+            "evaluate --data FILE, the name of FILE without .json, with other_ before it where "
+            "it could be mistaken for a run's own",
+            default="dev",
+        ),
+        option("--data FILE", "the SQuAD file, to score the answers", type=Path),
+        option(
+            "--null-threshold ODDS",
+            "odds above which there is no answer; by default the best on --data",
+            type=float,
+        ),
+    )
 
 
 def combine(
@@ -84,10 +80,6 @@ def combine(
     {'q1': 'the hills'}
 
     Args:
-        runs: run folders.
-        out: the file to write.
-        name: which predictions of the runs to combine.
-        data: the SQuAD file of these questions, to score the answers.
         null_threshold: odds above which there is no answer; None finds the best on `data`.
 
     Returns:

@@ -10,7 +10,6 @@ whole words; upper and lower case are the same.
 Format: https://nlp.cs.washington.edu/triviaqa.
 """
 
-import argparse
 import itertools
 import re
 import sys
@@ -18,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.console import Progress, logger
 from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.errors import UserError
@@ -31,25 +30,17 @@ WORDS = 400
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Converts one file; returns the exit code, see `bert_tf.cli.command`."""
-    parser = command.module_parser("bert_tf.programs.trivia_qa", __doc__)
-    for name, kind, what in (
-        ("--questions", "FILE", "an official file, such as wikipedia-train.json"),
-        ("--evidence", "DIR", "the folder of the documents named in --questions"),
-        ("--out", "FILE", "the file to write"),
-    ):
-        parser.add_argument(name, type=Path, required=True, metavar=kind, help=what)
-    parser.add_argument(
-        "--words",
-        metavar="N",
-        type=int,
-        default=WORDS,
-        help="how many words of a document to keep (%(default)s)",
+    required: dict[str, Any] = {"type": Path, "required": True}
+    return program(
+        "trivia_qa",
+        __doc__,
+        argv,
+        convert,
+        option("--questions FILE", "an official file, such as wikipedia-train.json", **required),
+        option("--evidence DIR", "the folder of the documents named in --questions", **required),
+        option("--out FILE", "the file to write", **required),
+        option("--words N", "how many words of a document to keep (%(default)s)", default=WORDS),
     )
-
-    def work(arguments: argparse.Namespace) -> None:
-        convert(**vars(arguments))
-
-    return command.run("trivia_qa", parser, argv, work, "stopped; nothing was written")
 
 
 def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
@@ -65,12 +56,6 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
     1
     >>> json.loads(Path("train.json").read_text())["data"][0]["paragraphs"][0]["qas"][0]["answers"]
     [{'text': 'the hills', 'answer_start': 19}]
-
-    Args:
-        questions: an official file of questions, such as wikipedia-train.json.
-        evidence: the folder of the documents that it names.
-        out: the file to write.
-        words: how many words of a document to keep.
 
     Raises:
         UserError: the file is not TriviaQA's, no document holds an answer, or `words` is below 1.

@@ -3,7 +3,7 @@
 import io
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bert_tf.dependencies import optional
 
@@ -36,28 +36,20 @@ def to_png(figure: Any) -> bytes:
     return picture.getvalue()
 
 
-class Line(NamedTuple):
-    """One line of a picture.
-
-    Attributes:
-        name: its label.
-        points: (x, y), by ascending x.
-    """
-
-    name: str
-    points: list[tuple[float, float]]
+# The name of a line, and its points (x, y) by ascending x.
+Line = tuple[str, list[tuple[float, float]]]
 
 
 def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> bytes:
     """A PNG of all lines; `axis` is the label of x, and y is in percent."""
     figure, panel = new_figure(figsize=(7, 4))
-    for line in lines:
-        panel.plot(*zip(*line.points, strict=True), marker="o", label=line.name)
+    for name, points in lines:
+        panel.plot(*zip(*points, strict=True), marker="o", label=name)
     if logarithmic:
         panel.set_xscale("log")
         # The default labels of such an axis are formulas, which `new_figure` switches off.
         panel.xaxis.set_major_formatter("{x:.3g}")
-        panel.set_xticks(sorted({x for line in lines for x, _ in line.points}))
+        panel.set_xticks(sorted({x for _, points in lines for x, _ in points}))
         panel.minorticks_off()
     panel.set_xlabel(axis)
     panel.set_ylabel("percent")

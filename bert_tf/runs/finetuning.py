@@ -66,23 +66,16 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
 
 
 class _Data:
-    """The data of a run, or of all trials of a search: read once, and encoded once.
-
-    Args:
-        run: the run, or the search.
-
-    Attributes:
-        tokenizer: of all trials.
-        trials: the configurations that are run on the data; a run is its own only trial.
-        task: of any trial.
-    """
+    """The data of a run, or of all trials of a search: read once, and encoded once."""
 
     def __init__(self, run: RunFolder[FinetuningRun]):
         self.tokenizer = setup.make_tokenizer(run)
         self.trials = run.config.trials()
         family = registry.family(run.config.task)
         self.task = family.task_class()(self.trials[0])
-        self.task.initial = setup.initial_settings(run, family.class_name)
+        known = None if run.initial is None else run.initial.description
+        if known is not None and known.model == family.class_name:
+            self.task.initial = {**known.head, **known.settings}
         self._train: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}

@@ -15,13 +15,7 @@ Call = Callable[[int], Any]
 
 
 def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
-    """The encoder's inputs of some rows of a file, int32 [seq_len] without padding.
-
-    Args:
-        model: a task model.
-        rows: of its task, with targets.
-        most: how many to give; which of them is drawn with a fixed seed.
-    """
+    """The encoder's inputs of rows drawn with a fixed seed, int32 [seq_len] without padding."""
     examples = model.examples(rows)
     count = len(examples.lengths)
     chosen = np.random.default_rng(0).permutation(count)[:most]
@@ -32,13 +26,7 @@ def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
 
 
 def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:
-    """A signature of a model, and the first rows of a file as that takes them.
-
-    Args:
-        model: a task model.
-        rows: of its task.
-        most: how many to give.
-    """
+    """A signature of a model, and the first rows of a file as that takes them."""
     part = rows.take(range(min(most, len(rows))))
     names = part.names[: len(model.input_names)]  # an embedder is asked for the first text
     signature = "words" if names == ("words",) else "serving_default"
@@ -48,16 +36,11 @@ def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]
 
 
 def milliseconds(calls: Mapping[str, Call], rows: int, rounds: int = 5) -> dict[str, float]:
-    """The median time of a row by each call; the calls take turns.
+    """The median time of a row by each call; the calls take turns, the first round is not counted.
 
     >>> found = milliseconds({"idle": lambda row: time.sleep(0.002)}, rows=3)
     >>> found["idle"] > 1.9
     True
-
-    Args:
-        calls: name -> what computes a row.
-        rows: how many there are.
-        rounds: how often each row is computed, and once before that.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(rounds + 1):

@@ -44,12 +44,7 @@ Config = TypeVar("Config", bound=RunConfig, covariant=True)
 
 
 class RunFolder(Generic[Config]):
-    """One run on the disk.
-
-    Attributes:
-        path: the folder.
-        config: what the run does.
-    """
+    """One run on the disk."""
 
     def __init__(self, path: Path, config: Config, find: Find = find_initial):
         self.path = path
@@ -81,12 +76,8 @@ class RunFolder(Generic[Config]):
 
         A run that has saved something goes on with its own copy of the vocabulary, a search also
         with other values of what it searches. A run that has saved nothing starts anew if the
-        configuration or the vocabulary has changed.
-
-        Args:
-            path: the folder.
-            config: what the run does.
-            find: opens its initial checkpoint; the trials of a search share the search's.
+        configuration or the vocabulary has changed. `find` opens its initial checkpoint; the trials
+        of a search share the search's.
 
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
@@ -111,7 +102,8 @@ class RunFolder(Generic[Config]):
         run.config, vocabulary = settle(config, lambda _: run.initial)
         if before is not None:
             is_same = before.search == config.search and not difference(before, run.config)
-            if is_same and run._has_vocabulary(vocabulary):
+            file = run.vocabulary
+            if is_same and file.is_file() and file.read_bytes() == vocabulary.encode():
                 return run
             run._clear()
         write_text(run.vocabulary, vocabulary)
@@ -208,10 +200,7 @@ class RunFolder(Generic[Config]):
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
         """Writes the final metrics, which mark a run as finished, and logs them.
 
-        Args:
-            metrics: the final metrics.
-            updated: the time of the last update, of `time.monotonic`; the log then says how long
-                evaluating and writing took after it.
+        Also logs the time since the last update, which was `updated` by `time.monotonic`.
         """
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
@@ -237,9 +226,6 @@ class RunFolder(Generic[Config]):
                 "that made the run"
             )
         return metrics
-
-    def _has_vocabulary(self, text: str) -> bool:
-        return self.vocabulary.is_file() and self.vocabulary.read_bytes() == text.encode()
 
     def _clear(self) -> None:
         """Removes the files of a run that saved nothing; its tokens are checked when used again."""

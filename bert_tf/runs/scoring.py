@@ -52,7 +52,6 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
     """The task of a run, and its model as trained so far.
 
     Args:
-        run: a fine-tuned one.
         precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
             which the metrics are those of the run.
 
@@ -68,11 +67,7 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
 
 
 def score(
-    task: Task,
-    model: TaskModel,
-    files: dict[str, Any],
-    folder: Path | None = None,
-    name: str = "",
+    task: Task, model: TaskModel, files: dict[str, Any], folder: Path | None = None, name: str = ""
 ) -> dict[str, float]:
     """The metrics of the rows of each file; with a folder, predictions are written there too."""
     metrics: dict[str, float] = {}

@@ -36,19 +36,12 @@ _FOUND, _SKIPS = "found", "skip_nonfinite"
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One run of a search.
-
-    Attributes:
-        name: of its folder.
-        config: what it did.
-        settings: the searched keys and their values.
-        metrics: on the dev data; none if it diverged.
-    """
+    """One run of a search."""
 
     name: str
     config: FinetuningRun
     settings: dict[str, object]
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # on the dev data; none if it diverged
 
     @property
     def without_seed(self) -> tuple[tuple[str, object], ...]:
@@ -59,9 +52,7 @@ class Trial:
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
     """Makes sure that all trials of a search use the same sources, however often it is resumed.
 
-    Args:
-        run: the run of the search.
-        sources: fingerprints of what the trials are run on, by name.
+    These are fingerprints by name.
 
     Raises:
         UserError: some trials were run on other sources. Older versions did not record all sources.
@@ -86,16 +77,9 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
     one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
     far, `summary.tsv` mean and standard deviation over the seeds of each setting, `best.yaml` the
-    configuration of the best trial. Trials whose loss is no longer a number have a line without
-    metrics.
-
-    Args:
-        run: a run whose configuration has a search.
-        finetune: runs one trial and gives its dev metrics.
-        best_metric: the metric of which the highest is best; among equals the lowest loss.
-
-    Returns:
-        The metrics of the best trial.
+    configuration of the best trial, whose metrics are returned. That is the trial with the highest
+    `best_metric`; among equals, with the lowest loss. Trials whose loss is no longer a number have
+    a line without metrics.
 
     Raises:
         UserError: as `finetune`; every trial diverged.

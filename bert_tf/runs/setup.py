@@ -85,17 +85,6 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
         sizes.check_length("train.long_length", settings.long_length)
 
 
-def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
-    """The head's arguments and the settings that the initial checkpoint stores.
-
-    They are empty if its model is not of the class named `model`.
-    """
-    if run.initial is None or run.initial.description.model != model:
-        return {}
-    description = run.initial.description
-    return {**description.head, **description.settings}
-
-
 def load_initial_weights(
     run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
 ) -> None:
@@ -115,13 +104,7 @@ def make_checkpoints(
     chief: bool,
     data: Mapping[str, str],
 ) -> Checkpoints:
-    """What saves the run while it trains, and restores it.
-
-    Args:
-        run, model, tokenizer: what is trained.
-        chief: whether this process writes.
-        data: fingerprints of the run's data, by name.
-    """
+    """What saves the run while it trains, and restores it; `data` are fingerprints by name."""
     description, settings = describe(model, tokenizer), run.config.train
     kept, every = settings.checkpoints_kept, settings.checkpoint_steps
     return Checkpoints(run.checkpoints, description, kept, every, chief, data)

@@ -5,10 +5,11 @@ stage on the way is measured on the dev data of the run: its size, the time of a
 """
 
 import dataclasses
+import functools
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,13 @@ _TIMED = 50
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A form of the model on the way from the teacher to the file.
-
-    Attributes:
-        name: what it is.
-        parameters: how many numbers its weights are.
-        megabytes: its size on disk.
-        milliseconds: the median time of a row of the dev data.
-        score: the metric that decides, on the dev data.
-    """
+    """A form of the model on the way from the teacher to the file, measured on the dev data."""
 
     name: str
     parameters: int
     megabytes: float
-    milliseconds: float
-    score: float
+    milliseconds: float  # the median time of a row
+    score: float  # by the metric that decides
 
 
 def shrink(
@@ -66,16 +59,13 @@ def shrink(
 ) -> list[Stage]:
     """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
 
-    Started again, it goes on where it stopped.
+    Started again, it goes on where it stopped. `lengths` and `calibration` are those of
+    `bert_tf.export.run.export_run`.
 
     Args:
-        path: the folder of a finished fine-tuning.
         out: the folder of the student's run; `model.tflite`, `shrink.md`, `shrink.json` and
             `shrink.png` are written there too.
-        layers: layers of the student.
         precision: of the file: "float32", "float16" or "int8".
-        lengths: see `TaskModel.export`.
-        calibration: a file of texts; see `bert_tf.export.run.export_run`.
         settings: settings laid over those of the teacher's run, as in ["train.epochs=5"].
 
     Returns:
@@ -145,8 +135,8 @@ def _measured(
         for who, each in (("teacher", large), ("student", model)):
             folder = Path(scratch) / who
             each.export(folder, precision="float32")
-            served = SavedModel.load(folder)
-            call = _asking(served, signature, asked)
+            ask = functools.partial(SavedModel.load(folder).ask, signature)
+            call = functools.partial(_in_turn, ask, [[row] for row in asked])
             add(f"{who}, SavedModel float32", folder, each, call)
         texts = None if calibration is None else rows_of_file(model, calibration)
         forms = {"float32": LiteForm("float32", lengths)}
@@ -154,7 +144,9 @@ def _measured(
         for kind, form in forms.items():
             file = save_lite(model, Path(scratch) / f"{kind}.tflite", form)
             lite = FrozenTask.load(file)
-            add(f"student, LiteRT {kind}", file, lite.model, _running(lite.network, ids))
+            network: Any = lite.network
+            call = functools.partial(_in_turn, network.run, ids)
+            add(f"student, LiteRT {kind}", file, lite.model, call)
         with atomic_path(student.path / FILE, is_file=True) as new:
             Path(new).write_bytes(file.read_bytes())
         taken = milliseconds(calls, min(len(ids), len(asked)))
@@ -165,12 +157,8 @@ def _measured(
     return stages, metric
 
 
-def _asking(served: SavedModel, signature: str, rows: Sequence[Any]) -> Call:
-    return lambda row: served.ask(signature, [rows[row]])
-
-
-def _running(network: Any, rows: Sequence[Any]) -> Call:
-    return lambda row: network.run(rows[row])
+def _in_turn(compute: Callable[[Any], Any], rows: Sequence[Any], row: int) -> Any:
+    return compute(rows[row])
 
 
 def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:

@@ -55,10 +55,6 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
 
     If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
 
-    Args:
-        config: the configuration of the run.
-        find: opens the initial checkpoint.
-
     Raises:
         UserError: the vocabulary or the checkpoint that the configuration names is missing.
     """

@@ -30,8 +30,6 @@ def accumulated(
     Args:
         gradients_of: takes the same structure as `batch`, with fewer rows.
         batch: tensors [batch, ...] in any structure.
-        parts: the number of parts.
-        weights: the variables of the gradients.
         unrolled: whether the graph contains each part separately instead of a loop. In a loop, XLA
             cannot determine the size of a part if the batch size is not known in advance.
     """
@@ -68,10 +66,7 @@ def in_parts(
 
     Args:
         compute: takes the same structure as `batch`, with fewer rows; returns float32 [rows, ...].
-        batch: tensors [batch, ...] in any structure.
-        parts: the number of parts.
         shape: that of a result, [rows, ...], as far as it is known.
-        unrolled: as for `accumulated`.
 
     Returns:
         float32 [batch, ...]: the results, in the order of the rows of the batch.

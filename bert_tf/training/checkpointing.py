@@ -83,21 +83,15 @@ class Checkpoints:
             tensors.save(
                 new / OPTIMIZER_FILE, {name: value.numpy() for name, value in variables.items()}
             )
-            state = {
-                "step": step,
-                KEPT: evaluations.kept(step),
-                "evaluations": evaluations.results,
-            }
+            state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
             write_state(new, state | dict(self.data))
         self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
         """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
 
-        A damaged one is skipped with a warning; the next `save` deletes it.
-
-        Returns:
-            The number of updates done; 0 when there is no checkpoint.
+        A damaged one is skipped with a warning; the next `save` deletes it. Returns the number of
+        updates done, 0 when there is no checkpoint.
 
         Raises:
             UserError: all checkpoints are damaged, or they are of another model or of other data.
@@ -110,7 +104,7 @@ class Checkpoints:
         self._check_data(state)
         _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
         _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
-        evaluations.restore(state["evaluations"])
+        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:

@@ -31,9 +31,6 @@ class Cluster:
 
     All methods wait for the other processes, which must call the same ones in the same order.
 
-    Args:
-        strategy: the run's; only `MultiWorkerMirroredStrategy` has several processes.
-
     Attributes:
         strategy: the run's.
         alone: whether this is the only process.

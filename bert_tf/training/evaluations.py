@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 Metrics = Mapping[str, float]
 
@@ -48,10 +47,6 @@ class Evaluations:
     keep_best: bool = False
     patience: int | None = None
     results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
-
-    def restore(self, results: Sequence[Any]) -> None:
-        """Takes the results of an earlier session, as read from JSON."""
-        self.results = [(step, metrics) for step, metrics in results]
 
     def add(self, step: int, metrics: Metrics) -> None:
         """Notes the result of an evaluation after `step` updates."""

@@ -19,13 +19,12 @@ import tensorflow as tf
 
 from bert_tf.compat import prepare_fit
 from bert_tf.config.train import TrainConfig
-from bert_tf.console import logger
+from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.training.accumulation import Gradients
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations, Metrics, in_words
-from bert_tf.training.log import Log
 from bert_tf.training.nonfinite import NonFinite
 from bert_tf.training.preemption import Preemption
 from bert_tf.training.strategies import divided
@@ -75,8 +74,9 @@ class AfterUpdate(keras.callbacks.Callback):
         settings: when these are due.
         step: updates that are done; at first, those of earlier sessions.
         total: updates of the whole run.
-        nonfinite, log, checkpoints, evaluations, preemption: do the work.
-        curves: dev metrics for TensorBoard.
+        nonfinite, progress, checkpoints, evaluations, preemption: do the work.
+        curves, dev_curves: metrics for TensorBoard. Those of training are means since the last
+            line of the log; in pre-training, an evaluation also starts new means.
         updated: the time of the last update, by `time.monotonic`; None before the first.
     """
 
@@ -84,11 +84,12 @@ class AfterUpdate(keras.callbacks.Callback):
     step: int
     total: int
     nonfinite: NonFinite
-    log: Log
+    progress: Progress
     checkpoints: Checkpoints
     evaluations: Evaluations
     preemption: Preemption
     curves: Scalars
+    dev_curves: Scalars
     updated: float | None = None
 
     def __post_init__(self) -> None:
@@ -99,9 +100,7 @@ class AfterUpdate(keras.callbacks.Callback):
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
         """Begins a phase, with the evaluation that SIGTERM cut short, if there was one.
 
-        Args:
-            phase: what follows.
-            evaluate: gives dev metrics of the model as it is; None if SIGTERM cut it short.
+        `evaluate` gives dev metrics of the model as it is, or None if SIGTERM cuts it short.
         """
         self._phase, self._evaluate = phase, evaluate
         if self._evaluate_if_due() or self.preemption.asked:
@@ -109,16 +108,13 @@ class AfterUpdate(keras.callbacks.Callback):
         self.preemption.end_if_asked(self.step)
 
     def on_train_begin(self, logs: Metrics | None = None) -> None:
-        """Keras calls this when `fit` begins."""
         self.nonfinite.begin(self.model)
-        self.log.begin()
 
     def on_train_batch_end(self, batch: int, logs: Metrics | None = None) -> None:
-        """Keras calls this after each update, with its metrics so far."""
         self.step += 1
         self.updated = time.monotonic()
         self.nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
-        self.log.add(self.model, self.step, logs or {})
+        self._log(logs or {})
         self._evaluate_if_due()
         if self._is_save_due():
             self.checkpoints.save(self.model, self.step, self.evaluations)
@@ -126,6 +122,16 @@ class AfterUpdate(keras.callbacks.Callback):
         self.preemption.end_if_asked(self.step)
         if self.evaluations.over:
             self.model.stop_training = True
+
+    def _log(self, logs: Metrics) -> None:
+        """Moves the bar; when a line is due, writes the metrics and begins new means."""
+        means = {name: float(value) for name, value in logs.items()}
+        line = self.step == self.total or self.step % self.settings.log_steps == 0
+        self.progress.update(self.step, means, line=line)
+        if line:
+            rate = float(self.model.optimizer.learning_rate)
+            self.curves.write(self.step, means | {"learning_rate": rate})
+            self.model.reset_metrics()
 
     def _evaluate_if_due(self) -> bool:
         """Evaluates if that is due and the process need not end now; returns whether it did."""
@@ -137,7 +143,7 @@ class AfterUpdate(keras.callbacks.Callback):
         if metrics is None:
             return False
         self.evaluations.add(self.step, metrics)
-        self.curves.write(self.step, metrics)
+        self.dev_curves.write(self.step, metrics)
         logger.info(f"step {self.step}: " + in_words(metrics))
         return True
 
@@ -186,16 +192,9 @@ def train(
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    Afterwards the chief's model has the weights that the run ends with.
-
-    Args:
-        folder: the folder of the run; logs are written there.
-        settings: the settings of the run.
-        model: compiled in the scope of the cluster's strategy, with its initial weights.
-        checkpoints: where its states are.
-        phases: in their order.
-        evaluations: filled with the results of this session and of those before.
-        cluster: the processes that share the work.
+    The model is compiled in the scope of the cluster's strategy. `evaluations` is filled with the
+    results of this session and of those before. Afterwards the chief's model has the weights that
+    the run ends with.
 
     Returns:
         The time of the last update, by `time.monotonic`; None if all updates were done before.
@@ -209,19 +208,24 @@ def train(
     with cluster.strategy.scope():
         model.optimizer.build(model.trainable_variables)
     prepare_fit(model, cluster.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
-    step = _restore(checkpoints, model, evaluations, cluster)
+    step = checkpoints.restore(model, evaluations)
+    if cluster.from_chief(lambda: step) != step:
+        raise UserError(
+            f"this worker and the chief find different checkpoints in {checkpoints.folder}; put "
+            "that folder on a file system that all workers share"
+        )
     if 0 < step < total and not evaluations.over:
         logger.info(f"resuming {folder} at step {step} of {total}")
     logs = folder / "logs" if cluster.chief else None
-    curves, dev_curves = (Scalars(logs and logs / name) for name in ("train", "dev"))
-    log = Log(step, total, settings.log_steps, _tokens(phases), curves)
     nonfinite = NonFinite(total, folder if cluster.chief else None, settings.skip_nonfinite)
+    shown = step < total and not evaluations.over
     with (
-        contextlib.closing(log),
-        contextlib.closing(dev_curves),
+        Progress("training", total, step, "tokens", _tokens(phases), shown) as progress,
+        contextlib.closing(Scalars(logs and logs / "train")) as curves,
+        contextlib.closing(Scalars(logs and logs / "dev")) as dev_curves,
         Preemption(cluster) as preemption,
     ):
-        work = (nonfinite, log, checkpoints, evaluations, preemption, dev_curves)
+        work = nonfinite, progress, checkpoints, evaluations, preemption, curves, dev_curves
         after = AfterUpdate(settings, step, total, *work)
         after.set_model(model)
         for phase in phases:
@@ -241,19 +245,6 @@ def train(
     if cluster.chief and evaluations.kept(after.step) != after.step:
         checkpoints.load_weights(model, evaluations.kept(after.step))
     return after.updated
-
-
-def _restore(
-    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, cluster: Cluster
-) -> int:
-    """The updates done, with the state after them in the model; the same in all processes."""
-    step = checkpoints.restore(model, evaluations)
-    if cluster.from_chief(lambda: step) != step:
-        raise UserError(
-            f"this worker and the chief find different checkpoints in {checkpoints.folder}; put "
-            "that folder on a file system that all workers share"
-        )
-    return step
 
 
 def _evaluator(

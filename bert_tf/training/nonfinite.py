@@ -23,15 +23,7 @@ _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
-    """The loss is no longer a number.
-
-    Args:
-        found: what was seen, and where.
-        advice: what to do if this is a run of its own, not a trial of a search.
-
-    Attributes:
-        found: as given.
-    """
+    """The loss is no longer a number; the advice is for a run that is no trial of a search."""
 
     def __init__(self, found: str, advice: str):
         super().__init__(f"{found}; {advice}")
@@ -72,14 +64,7 @@ class NonFinite:
         self._in_a_row = 0
 
     def check(self, model: keras.Model, step: int, logs: Metrics, batches_from: Batches) -> None:
-        """Raises Diverged, with the step and the batch, unless the update was skipped.
-
-        Args:
-            model: the model in training.
-            step: updates done.
-            logs: Keras's metrics so far.
-            batches_from: as in `Phase`.
-        """
+        """Raises Diverged, with the step and the batch, unless the update was skipped."""
         loss, seen = float(logs["loss"]), int(model.optimizer.nonfinite.numpy())
         if seen == self._seen and math.isfinite(loss):
             self._in_a_row = 0
@@ -87,24 +72,21 @@ class NonFinite:
             self._seen = seen
             is_loss = not math.isfinite(loss)
             what = f"the loss is {loss}" if is_loss else "the gradient is not finite"
-            self._skip_update(what, step, batches_from)
+            if not self.skip or self._in_a_row == _IN_A_ROW - 1:
+                batch = self._write_batch(step, batches_from)
+                other_way = ", or set train.skip_nonfinite to true to skip such updates"
+                if self.skip:
+                    other_way = f" ({_IN_A_ROW} updates in a row were not finite)"
+                raise Diverged(f"{what} at step {step}{batch}", _ADVICE + other_way)
+            self._in_a_row += 1
+            logger.warning(f"{what} at step {step}; its update is skipped")
             # Otherwise the means would stay infinite or NaN.
             model.reset_metrics()
-        if step == self.total and not _has_finite_weights(model):
+        weights = model.trainable_variables
+        if step == self.total and not all(
+            bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights
+        ):
             raise Diverged(f"the weights are not finite after the last step, {step}", _ADVICE)
-
-    def _skip_update(self, what: str, step: int, batches_from: Batches) -> None:
-        """Warns that the optimizer has skipped an update; raises Diverged if it has not."""
-        if not self.skip or self._in_a_row == _IN_A_ROW - 1:
-            batch = self._write_batch(step, batches_from)
-            raise Diverged(f"{what} at step {step}{batch}", _ADVICE + self._other_way())
-        self._in_a_row += 1
-        logger.warning(f"{what} at step {step}; its update is skipped")
-
-    def _other_way(self) -> str:
-        if self.skip:
-            return f" ({_IN_A_ROW} updates in a row were not finite)"
-        return ", or set train.skip_nonfinite to true to skip such updates"
 
     def _write_batch(self, step: int, batches_from: Batches) -> str:
         """Writes the batch of this step, and says where."""
@@ -112,19 +94,9 @@ class NonFinite:
             return ""
         path = self.folder / f"nonfinite-step-{step:08d}.npz"
         (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
+        arrays: dict[str, Any] = {}
+        for name, part in zip(("inputs", "targets"), batch, strict=True):
+            arrays |= part if isinstance(part, dict) else {name: part}
         with atomic_path(path) as new:
-            np.savez(new, **_named(batch))
+            np.savez(new, **arrays)
         return f" (its batch is in {path})"
-
-
-def _has_finite_weights(model: keras.Model) -> bool:
-    weights = model.trainable_variables
-    return all(bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights)
-
-
-def _named(batch: tuple[Any, Any]) -> dict[str, Any]:
-    """Inputs and targets by name; what has none is called `targets`."""
-    arrays: dict[str, Any] = {}
-    for name, part in zip(("inputs", "targets"), batch, strict=True):
-        arrays |= part if isinstance(part, dict) else {name: part}
-    return arrays

@@ -27,13 +27,8 @@ class _LeftEarly(BaseException):
 class Preemption:
     """Notes a SIGTERM while it is entered, so that training ends after a whole update.
 
-    In other threads than the main one, which cannot handle signals, it does nothing.
-
-    Args:
-        cluster: the processes of the run, which end together.
-
-    Attributes:
-        asked: whether SIGTERM has come; in a cluster, to any process at the last `look`.
+    In other threads than the main one, which cannot handle signals, it does nothing. `asked` says
+    whether SIGTERM has come; in a cluster, to any process at the last `look`.
     """
 
     def __init__(self, cluster: Cluster) -> None:

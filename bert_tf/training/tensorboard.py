@@ -14,8 +14,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 class Scalars:
     """Curves over the steps of a run, in a file that is created with the first point.
 
-    Args:
-        folder: the folder of the file, whose name TensorBoard shows; None writes nothing.
+    TensorBoard shows the name of the folder. Without a folder nothing is written.
     """
 
     def __init__(self, folder: Path | None):
@@ -42,18 +41,15 @@ def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metric
 
     TensorBoard finds columns and ranges in the rows by itself. It reads only one description of a
     search (`hparams_config`), so other searches under the same folder would lose their columns.
-
-    Args:
-        folder: a folder of the trial's own.
-        trial: its name.
-        settings: the values that were tried.
-        metrics: the results.
+    Each trial has a folder of its own.
     """
     from tensorboard.plugins.hparams import api
 
     writer = tf.summary.create_file_writer(str(folder))
     with writer.as_default(step=0):
-        api.hparams({key: _plain(value) for key, value in settings.items()}, trial_id=trial)
+        # The table can hold no null.
+        plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in settings.items()}
+        api.hparams(plain, trial_id=trial)
         _write_points(metrics)
     writer.close()
 
@@ -62,8 +58,3 @@ def _write_points(metrics: Metrics) -> None:
     for name, value in metrics.items():
         # TensorFlow refuses numbers beyond float32.
         tf.summary.scalar(name, np.clip(value, -_LARGEST, _LARGEST))
-
-
-def _plain(value: object) -> object:
-    """`value` as the table can hold it; null becomes a text."""
-    return value if isinstance(value, bool | int | float | str) else str(value)

@@ -18,14 +18,7 @@ _NOTHING = (
 
 
 def rows_of_texts(model: Any, x: Any) -> list[Row]:
-    """The rows that `model.predict(x)` gives the encoder.
-
-    Args:
-        model: a task model.
-        x: inputs as `predict` takes them.
-
-    Returns:
-        The encoder's inputs of each row, int32 [seq_len] without padding.
+    """The rows that `model.predict(x)` gives the encoder, int32 [seq_len] without padding.
 
     Raises:
         UserError: there are none, or they are not what `predict` takes.
@@ -50,14 +43,7 @@ def rows_of_file(model: Any, path: str) -> list[Row]:
 
 
 class _Recorder:
-    """A network (`bert_tf.tasks.task_model.Network`) that records rows and lets the model compute.
-
-    Args:
-        model: a task model.
-
-    Attributes:
-        rows: what the model was given.
-    """
+    """A network (`bert_tf.tasks.task_model.Network`) that records what it gives the model."""
 
     def __init__(self, model: Any):
         self._model = model

@@ -69,11 +69,21 @@ def convert(
         UserError: LiteRT lacks an operation that the model has.
     """
     network = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32"))
-    answer_of, specs_of = (_of_strings if inputs == "strings" else _of_ids)(network)
+    of_strings = inputs == "strings"
+    form: Any = network.strings_form() if of_strings else network.device_form()
+    tokenizer = LiteTokenizer(network.tokenizer) if of_strings else None
 
     def function(length: int) -> tf.types.experimental.ConcreteFunction:
-        traced = tf.function(lambda **given: answer_of(given, length), autograph=False)
-        return traced.get_concrete_function(**specs_of(length))
+        @tf.function(autograph=False)
+        def answer(**given: tf.Tensor) -> Tensors:
+            if of_strings:
+                return form.answer(given, tokenizer, length)
+            return form.answer({INPUTS[name]: each for name, each in given.items()})
+
+        specs = {name: tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS}
+        if of_strings:
+            specs = {name: tf.TensorSpec([1], tf.string, name) for name in form.inputs}
+        return answer.get_concrete_function(**specs)
 
     functions = {signature_name(length, lengths): function(length) for length in lengths}
 
@@ -90,29 +100,7 @@ def convert(
         type(model).__name__,
         precision,
         examples if calibration else None,
-        with_text=inputs == "strings",
-    )
-
-
-Answer = Callable[[Mapping[str, tf.Tensor], int], Tensors]
-Specs = Callable[[int], dict[str, tf.TensorSpec]]
-
-
-def _of_ids(network: Any) -> tuple[Answer, Specs]:
-    """What a file that takes ids computes, and its inputs, for rows of some length."""
-    form = network.device_form()
-    return (
-        lambda given, _: form.answer({INPUTS[name]: each for name, each in given.items()}),
-        lambda length: {name: tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS},
-    )
-
-
-def _of_strings(network: Any) -> tuple[Answer, Specs]:
-    """As `_of_ids`, of a file that takes strings."""
-    form, tokenizer = network.strings_form(), LiteTokenizer(network.tokenizer)
-    return (
-        lambda given, length: form.answer(given, tokenizer, length),
-        lambda _: {name: tf.TensorSpec([1], tf.string, name) for name in form.inputs},
+        with_text=of_strings,
     )
 
 

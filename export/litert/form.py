@@ -49,12 +49,7 @@ class StringsForm:
 
 
 def of_packed(form: DeviceForm, names: Sequence[str]) -> Callable[..., Tensors]:
-    """The `answer` of a `StringsForm` whose texts become one row.
-
-    Args:
-        form: what the model answers to the row.
-        names: the one text, or the two of a pair.
-    """
+    """The `answer` of a `StringsForm` whose texts become one row."""
 
     def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
         return form.answer(tokenizer.packed([given[name] for name in names], length))

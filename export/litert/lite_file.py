@@ -12,7 +12,7 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.litert import mediapipe, metadata
 from bert_tf.export.litert.form import DeviceForm, StringsForm
-from bert_tf.export.litert.metadata import LABELS_FILE, VOCABULARY_FILE, ModelInfo, TensorInfo
+from bert_tf.export.litert.metadata import LABELS_FILE, VOCABULARY_FILE
 from bert_tf.io.vocabulary import file_text
 
 SUFFIX = ".tflite"
@@ -27,14 +27,7 @@ _DESCRIPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class LiteFile:
-    """What a file holds that was read.
-
-    Attributes:
-        content: the file as an interpreter takes it.
-        record: what it says about its model.
-        description: the task model, as the record has it.
-        vocabulary: the pieces of its tokenizer.
-    """
+    """What a file holds that was read: the content is for an interpreter."""
 
     content: bytes
     record: Record
@@ -59,14 +52,7 @@ class LiteFile:
 
 
 def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record: Record) -> bytes:
-    """The content of the file of a task model.
-
-    Args:
-        model: the task model.
-        network: as the converter returned it.
-        form: what it answers.
-        record: what the file says about the model.
-    """
+    """The content of the file of a task model."""
     files = {VOCABULARY_FILE: file_text(model.tokenizer.vocabulary)}
     if model.labels:
         files[LABELS_FILE] = file_text(model.labels)
@@ -78,9 +64,9 @@ def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record
         network,
         record.to_dict(),
         files,
-        ModelInfo(record.class_name, about),
-        [_tensor(name) for name in names],
-        [_tensor(name, bool(model.labels)) for name in form.outputs],
+        (record.class_name, about),
+        {name: _DESCRIPTIONS.get(name, "") for name in names},
+        {name: _DESCRIPTIONS.get(name, "") for name in form.outputs},
         for_mediapipe=_is_for_mediapipe(model, network, form),
     )
 
@@ -99,8 +85,3 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
     else:
         logger.warning(f"MediaPipe cannot run the file: {obstacle}")
     return obstacle is None
-
-
-def _tensor(name: str, has_labels: bool = False) -> TensorInfo:
-    description = _DESCRIPTIONS.get(name, "")
-    return TensorInfo(name, name, description, has_labels and name == "probabilities")

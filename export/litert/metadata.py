@@ -19,7 +19,7 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from flatbuffers import Builder
@@ -29,8 +29,9 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.tables import Byte, Fields, FlatTable, Placed, Word, add_bytes, add_table
 from bert_tf.io.files import read_bytes
 
-# Names in the archive.
+# Names in the archive, and the output whose values the lines of `labels.txt` name.
 VOCABULARY_FILE, LABELS_FILE = "vocab.txt", "labels.txt"
+_LABELLED = "probabilities"
 _DIGEST_FILE = "sha256"
 
 # Names of the entries.
@@ -53,51 +54,12 @@ _MODEL_IDENTIFIER = b"TFL3"
 # In metadata_schema.fbs: the types of a file, and the tokenizer among the types of a process unit.
 _AXIS_LABELS, _VOCABULARY, _BERT_TOKENIZER = Byte(2), Byte(5), Byte(4)
 _METADATA_IDENTIFIER = b"M001"
-# The first version of that schema that has tokenizers.
-_SCHEMA_VERSION = "1.1.0"
-
-
-class TensorInfo(NamedTuple):
-    """An input or an output in the metadata.
-
-    Attributes:
-        key: its name in the model's signature.
-        name: its name in the metadata. MediaPipe finds BERT's inputs by the names `ids`, `mask` and
-            `segment_ids`.
-        description: a sentence for people.
-        has_labels: whether the lines of `labels.txt` name its values.
-    """
-
-    key: str
-    name: str
-    description: str
-    has_labels: bool = False
-
-
-class ModelInfo(NamedTuple):
-    """What tools show about a model.
-
-    Attributes:
-        name: such as "BERT text classifier".
-        description: a sentence for people.
-        version: the model's version.
-        author: who made it; "" leaves it out.
-    """
-
-    name: str
-    description: str
-    version: str = "1"
-    author: str = ""
+# The version of a model, and the first version of that schema that has tokenizers.
+_MODEL_VERSION, _SCHEMA_VERSION = "1", "1.1.0"
 
 
 class Opened(NamedTuple):
-    """A `.tflite` file of bert_tf that is not damaged.
-
-    Attributes:
-        content: the whole file, to be given to an interpreter.
-        settings: those given to `with_metadata`.
-        files: texts by name, such as that of `vocab.txt`.
-    """
+    """A `.tflite` file of bert_tf that is not damaged; the content is the whole file."""
 
     content: bytes
     settings: dict[str, Any]
@@ -108,9 +70,9 @@ def with_metadata(
     model: bytes,
     settings: Mapping[str, Any],
     files: Mapping[str, str],
-    info: ModelInfo,
-    inputs: Sequence[TensorInfo],
-    outputs: Sequence[TensorInfo],
+    about: tuple[str, str],
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
     for_mediapipe: bool = True,
 ) -> bytes:
     """Adds metadata and files to a `.tflite` model.
@@ -121,9 +83,9 @@ def with_metadata(
         model: what TensorFlow's converter returned, of less than 2 GB.
         settings: what `read` returns, of the types of JSON.
         files: texts by name.
-        info: what tools show about the model.
-        inputs: the inputs of the first subgraph, in any order.
-        outputs: the outputs of the first subgraph, in any order.
+        about: the name and the description of the model that tools show.
+        inputs, outputs: those of the first subgraph with a sentence for people, in any order.
+            MediaPipe finds BERT's inputs by the names `ids`, `mask` and `segment_ids`.
         for_mediapipe: whether MediaPipe may tokenize with `vocab.txt`, if that is there. Without a
             tokenizer it refuses the file.
 
@@ -132,10 +94,10 @@ def with_metadata(
     """
     graph = FlatTable.root(model)
     mediapipe = _mediapipe_metadata(
-        info,
+        about,
         _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
         _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
-        for_mediapipe and VOCABULARY_FILE in files,
+        files.keys() if for_mediapipe else files.keys() - {VOCABULARY_FILE},
     )
     ours = record.to_json(settings).encode()
     return _with_files(_with_entries(model, {_OURS: ours, _MEDIAPIPE: mediapipe}), files)
@@ -153,9 +115,9 @@ def read(path: str | os.PathLike) -> Opened:
     >>> module = Doubles()
     >>> serve = module.serve.get_concrete_function()
     >>> model = tf.lite.TFLiteConverter.from_concrete_functions([serve], module).convert()
-    >>> inputs, outputs = [TensorInfo("ids", "ids", "")], [TensorInfo("twice", "twice", "")]
-    >>> files, info = {"vocab.txt": "cat\\n"}, ModelInfo("doubles", "Doubles numbers.")
-    >>> content = with_metadata(model, {"max_length": 4}, files, info, inputs, outputs)
+    >>> files, about = {"vocab.txt": "cat\\n"}, ("doubles", "Doubles numbers.")
+    >>> inputs, outputs = {"ids": "numbers"}, {"twice": "twice the numbers"}
+    >>> content = with_metadata(model, {"max_length": 4}, files, about, inputs, outputs)
     >>> _ = Path("doubles.tflite").write_bytes(content)
     >>> opened = read("doubles.tflite")
     >>> opened.settings, opened.files, opened.content == content
@@ -185,42 +147,42 @@ def read(path: str | os.PathLike) -> Opened:
 
 
 def _in_order(
-    model: FlatTable, given: Sequence[TensorInfo], of_signature: int, of_graph: int
-) -> list[TensorInfo]:
+    model: FlatTable, given: Mapping[str, str], of_signature: int, of_graph: int
+) -> dict[str, str]:
     """The inputs or outputs as the first subgraph has them; MediaPipe counts them by that order."""
     signatures = [each for each in model.tables(_SIGNATURES) if each.word(_SUBGRAPH) == 0]
     if not signatures:
         raise ValueError("the first subgraph of the model has no signature")
-    tensors = {each.text(_KEY): each.word(_TENSOR) for each in signatures[0].tables(of_signature)}
-    if {*tensors} != {each.key for each in given}:
-        raise ValueError(f"the model has {sorted(tensors)}, not {sorted(e.key for e in given)}")
-    infos = {tensors[each.key]: each for each in given}
-    return [infos[tensor] for tensor in model.tables(_SUBGRAPHS)[0].words(of_graph)]
+    names = {each.word(_TENSOR): each.text(_KEY) for each in signatures[0].tables(of_signature)}
+    if {*names.values()} != given.keys():
+        raise ValueError(f"the model has {sorted(names.values())}, not {sorted(given)}")
+    ordered = [names[tensor] for tensor in model.tables(_SUBGRAPHS)[0].words(of_graph)]
+    return {name: given[name] for name in ordered}
 
 
 def _mediapipe_metadata(
-    info: ModelInfo,
-    inputs: Sequence[TensorInfo],
-    outputs: Sequence[TensorInfo],
-    has_vocabulary: bool,
+    about: tuple[str, str],
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    files: Collection[str],
 ) -> bytes:
     """The flatbuffer of TFLITE_METADATA."""
 
-    def tensor(each: TensorInfo) -> Fields:
-        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if each.has_labels else []
-        return {0: each.name, 1: each.description, 6: labels}
+    def tensor(name: str, description: str) -> Fields:
+        has_labels = name == _LABELLED and LABELS_FILE in files
+        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []
+        return {0: name, 1: description, 6: labels}
 
     vocabulary = {0: VOCABULARY_FILE, 2: _VOCABULARY}
     tokenizer = {0: _BERT_TOKENIZER, 1: {0: [vocabulary]}}
     subgraph = {
-        2: [tensor(each) for each in inputs],
-        3: [tensor(each) for each in outputs],
-        5: [tokenizer] if has_vocabulary else [],
+        2: [tensor(*each) for each in inputs.items()],
+        3: [tensor(*each) for each in outputs.items()],
+        5: [tokenizer] if VOCABULARY_FILE in files else [],
     }
-    fields = {0: info.name, 1: info.description, 2: info.version, 3: [subgraph], 7: _SCHEMA_VERSION}
+    fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [subgraph], 7: _SCHEMA_VERSION}
     builder = Builder(0)
-    root = add_table(builder, fields | ({4: info.author} if info.author else {}))
-    builder.Finish(root, _METADATA_IDENTIFIER)
+    builder.Finish(add_table(builder, fields), _METADATA_IDENTIFIER)
     return bytes(builder.Output())
 
 

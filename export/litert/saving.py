@@ -83,9 +83,6 @@ class LiteForm:
 def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     """Writes a task model as a LiteRT file; see `TaskModel.export`.
 
-    Returns:
-        The file.
-
     Raises:
         UserError: see `LiteForm.checked`; LiteRT lacks an operation; or the file exists, or cannot
             be written.

@@ -36,10 +36,7 @@ def add_table(builder: Builder, fields: Fields) -> Placed:
     Args:
         builder: where to.
         fields: values by the numbers of the fields: `Byte`, `Word`, a text, `bytes`, the fields of
-            another table, a list of tables, or `Placed`.
-
-    Returns:
-        The table, as the value of another table's field.
+            another table, a list of tables, or `Placed`, which this function returns.
     """
     values = {number: _placed(builder, value) for number, value in fields.items()}
     builder.StartObject(max(values, default=-1) + 1)
@@ -90,10 +87,6 @@ class FlatTable:
     >>> root = FlatTable.root(bytes(builder.Output()))
     >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
     ('cat', '', [7, 0])
-
-    Args:
-        data: the flatbuffer.
-        position: where the table is in it.
     """
 
     def __init__(self, data: bytes, position: int):

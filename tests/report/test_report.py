@@ -5,7 +5,7 @@ import subprocess
 
 from bert_tf import report
 from bert_tf.report import curves, plots
-from bert_tf.report.plots import Line, draw_lines
+from bert_tf.report.plots import draw_lines
 from bert_tf.training.tensorboard import Scalars
 
 
@@ -43,7 +43,7 @@ def test_every_run_is_drawn_and_in_the_legend_whatever_it_is_called(monkeypatch)
 def test_a_logarithmic_axis_is_labelled_with_the_points_in_plain_numbers(monkeypatch):
     figures = []
     monkeypatch.setattr(plots, "to_png", lambda figure: figures.append(figure) or b"")
-    lines = [Line("a", [(0.3932, 1), (1.5, 5)]), Line("b", [(1.5, 3), (85.0, 4)])]
+    lines = [("a", [(0.3932, 1), (1.5, 5)]), ("b", [(1.5, 3), (85.0, 4)])]
     draw_lines(lines, "size", True)
 
     (panel,) = figures[0].axes

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.training import log, loop
+from bert_tf.training import loop
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations
@@ -407,9 +407,9 @@ def test_console_and_tensorboard_count_tokens(make_training, capsys, monkeypatch
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     amounts = []
-    progress = log.Progress
+    progress = loop.Progress
     monkeypatch.setattr("bert_tf.console._LINE_SECONDS", 0.0)
-    monkeypatch.setattr(log, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
+    monkeypatch.setattr(loop, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
     training = make_training("logged", "train.log_steps=5")
     training.start()
     (tokens,) = amounts
@@ -427,16 +427,19 @@ def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
     monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
     saved = []
     after = AfterUpdate(
-        SimpleNamespace(checkpoint_steps=4, checkpoint_minutes=2.0),
+        SimpleNamespace(checkpoint_steps=4, checkpoint_minutes=2.0, log_steps=100),
         0,
         12,
         SimpleNamespace(check=lambda *_: None),
-        SimpleNamespace(add=lambda *_: None),
+        SimpleNamespace(update=lambda *_, **__: None),
         SimpleNamespace(save=lambda model, step, evaluations: saved.append(step)),
         Evaluations(100, at_end=False),
         SimpleNamespace(asked=False, look=lambda: None, end_if_asked=lambda step: None),
+        SimpleNamespace(write=lambda *_: None),
         None,
     )
+    optimizer = SimpleNamespace(learning_rate=0.0)
+    after.set_model(SimpleNamespace(optimizer=optimizer, reset_metrics=lambda: None))
     after.begin(SimpleNamespace(batches_from=None), None)
     for now in (10, 119, 120, 130, 140, 239, 241, 250, 370, 380, 390, 400):
         clock[0] = now

@@ -234,14 +234,14 @@ def _columns(file: Path) -> tuple[list[str], list[str]]:
 
 def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
     """Draws demo.png, if matplotlib is installed."""
-    from bert_tf.programs.demo import picture
+    from bert_tf.programs.demo import summary
     from bert_tf.report.curves import read_curves
 
     _title("Drawing the results")
     logs = out / "pretraining" / "logs"
     curves = {kind: read_curves(logs / kind) for kind in ("train", "dev")}
     try:
-        drawn = picture.draw(accuracies, curves, *_answers(out, "finetuning"))
+        drawn = summary.draw(accuracies, curves, *_answers(out, "finetuning"))
     except UserError as error:
         logger.warning(f"{out / 'demo.png'} is skipped: {error}")
         return

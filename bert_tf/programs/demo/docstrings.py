@@ -6,14 +6,13 @@ libraries give the same text.
 """
 
 import ast
-import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,22 +41,15 @@ _SKIPPED_PATHS = frozenset(
 
 @dataclass(frozen=True)
 class Passage:
-    """The prose of one documentation string.
-
-    Attributes:
-        library: one of `LIBRARIES`.
-        module: the source file below the library's folder, as `library/folder/file.py`.
-        sentences: its English sentences in order, without markup.
-    """
+    """The prose of one documentation string: its English sentences, without markup."""
 
     library: str
-    module: str
+    module: str  # its source file, as `library/folder/file.py`
     sentences: tuple[str, ...]
 
 
 def harvest(
-    folders: Mapping[str, Path] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    folders: Mapping[str, Path] | None = None, on_progress: Callable[[int, int], None] | None = None
 ) -> list[Passage]:
     """Reads the documentation strings of the libraries, in the order of libraries and file names.
 
@@ -66,7 +58,6 @@ def harvest(
 
     Args:
         folders: library name -> folder of its sources; the installed `LIBRARIES` if not given.
-        on_progress: called after each file with the number of files read and of all files.
 
     Raises:
         UserError: a library of the list is not installed.
@@ -79,52 +70,26 @@ def harvest(
     ]
     passages: list[Passage] = []
     seen: set[str] = set()
-    read = _in_processes([file for *_, file in files])
-    for number, ((library, folder, file), found) in enumerate(zip(files, read, strict=True), 1):
-        module = f"{library}/{file.relative_to(folder).as_posix()}"
-        for docstring, prose in found:
-            if docstring not in seen:
-                seen.add(docstring)
-                if prose:
-                    passages.append(Passage(library, module, tuple(prose)))
-        if on_progress:
-            on_progress(number, len(files))
+    count = max(1, min(len(os.sched_getaffinity(0)), len(files) // _FILES))
+    # Forked processes also start from a notebook. This one handles Ctrl-C.
+    ignored = signal.SIGINT, signal.SIG_IGN
+    with multiprocessing.get_context("fork").Pool(count, signal.signal, ignored) as pool:
+        read = pool.imap(_read, [file for *_, file in files], chunksize=20)
+        for number, ((library, folder, file), found) in enumerate(zip(files, read, strict=True), 1):
+            module = f"{library}/{file.relative_to(folder).as_posix()}"
+            for docstring, prose in found:
+                if docstring not in seen:
+                    seen.add(docstring)
+                    if prose:
+                        passages.append(Passage(library, module, prose))
+            if on_progress:
+                on_progress(number, len(files))
     return passages
 
 
-def _in_processes(files: Sequence[Path]) -> Iterator[list[tuple[str, list[str]]]]:
-    """The documentation strings of each file with their sentences, read on every processor.
-
-    The processes run this module as a program, since those of `multiprocessing` cannot be started
-    from an interactive session or a notebook.
-    """
-    count = max(1, min(len(os.sched_getaffinity(0)), len(files) // _FILES))
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        for _ in range(count)
-    ]
-    try:
-        for number, worker in enumerate(workers):
-            assert worker.stdin is not None
-            worker.stdin.write(json.dumps([str(file) for file in files[number::count]]).encode())
-            worker.stdin.close()
-        for number in range(len(files)):
-            output = workers[number % count].stdout
-            assert output is not None
-            yield json.loads(output.readline())
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-
-
-def _work() -> None:
-    """Reads a list of files as JSON, and prints a line of JSON for each of them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one handles Ctrl-C
-    for file in json.load(sys.stdin):
-        print(json.dumps([(each, sentences(each)) for each in docstrings(Path(file))]), flush=True)
+def _read(file: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The documentation strings of a file with their sentences."""
+    return [(each, sentences(each)) for each in docstrings(file)]
 
 
 def installed_folders() -> dict[str, Path]:
@@ -204,7 +169,3 @@ def _docstrings(node: ast.AST) -> Iterator[str]:
                 constants = (c.value for c in ast.walk(child) if isinstance(c, ast.Constant))
                 yield from (value for value in constants if isinstance(value, str))
         yield from _docstrings(child)
-
-
-if __name__ == "__main__":
-    _work()

@@ -53,26 +53,18 @@ class Example:
 
 @dataclass(frozen=True)
 class PassageSets:
-    """The demo's data.
+    """The demo's data: examples, every class equally often, and the prose for pre-training."""
 
-    Attributes:
-        splits: "train", "dev" and "test" -> examples, every class equally often.
-        documents: the prose for pre-training: the sentences of each module, without repetitions.
-    """
-
-    splits: dict[str, list[Example]]
-    documents: list[list[str]]
+    splits: dict[str, list[Example]]  # "train", "dev" and "test"
+    documents: list[list[str]]  # the sentences of each module, without repetitions
 
 
 def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> PassageSets:
     """Draws the labelled examples; the rest is the prose.
 
     No two examples of any split share a sentence or eight words in a row, and no sentence of the
-    prose shares them with dev or test.
-
-    Args:
-        passages: what `docstrings.harvest` found.
-        sizes: examples per class in "train", "dev" and "test"; `SIZES` if not given.
+    prose shares them with dev or test. `sizes` are those of each class in the splits, or else
+    `SIZES`.
 
     Raises:
         UserError: there is no text, or a library has too little.

@@ -127,20 +127,6 @@ class _Block:
         self.lines = []
         return [text] if text else []
 
-    def ends_before(self, indent: int) -> bool:
-        """Whether a line with this indentation belongs to another paragraph."""
-        if self.hanging:
-            return indent <= self.indent
-        return indent != self.indent
-
-    def may_start_entry(self, indent: int) -> bool:
-        """Whether `name: text` in the next line is a parameter, not a part of a sentence."""
-        return not self.lines or (self.hanging and indent <= self.indent)
-
-    @property
-    def introduces_code(self) -> bool:
-        return bool(self.lines) and self.lines[-1].endswith("::")
-
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
     """The texts that may be prose: paragraphs, list items and descriptions of parameters."""
@@ -161,7 +147,7 @@ def _paragraphs(lines: list[str]) -> Iterator[str]:
             continue
         if not text:
             skip_to_blank = False
-            if block.introduces_code:
+            if block.lines and block.lines[-1].endswith("::"):
                 code_deeper_than = block.indent
             yield from block.close()
             continue
@@ -205,13 +191,13 @@ def _paragraphs(lines: list[str]) -> Iterator[str]:
         elif (item := _BULLET.match(text) or _FIELD.match(text)) or (
             heading_indent is not None
             and indent > heading_indent
-            and block.may_start_entry(indent)
+            and (not block.lines or (block.hanging and indent <= block.indent))
             and (item := _GOOGLE_ENTRY.match(text))
         ):
             yield from block.close()
             block.add(item[1], indent, hanging=True)
         else:
-            if block.ends_before(indent):
+            if indent <= block.indent if block.hanging else indent != block.indent:
                 yield from block.close()
             block.add(text, indent)
     yield from block.close()

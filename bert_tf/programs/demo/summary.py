@@ -1,14 +1,19 @@
-"""The summary that the demo prints: its figures, where its results are, and further commands."""
+"""What the demo shows at its end: a picture, its figures, its results, and further commands."""
 
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+
+from bert_tf.report.curves import Curves
+from bert_tf.report.plots import new_figure, to_png
 
 _BAR_WIDTH = 40
 _QUESTION = "Return the mean of the array over an axis."
@@ -25,6 +30,56 @@ _RESULTS = {
     "model.tflite": "the same for phones",
 }
 
+_GREY, _BLUE, _ORANGE = "#999999", "#0072b2", "#e69f00"
+_METRIC = "masked_lm_accuracy"
+# Kind of curve -> how it is drawn.
+_CURVES: dict[str, dict[str, Any]] = {
+    "train": {"label": "training text", "color": _ORANGE, "linewidth": 1.2},
+    "dev": {"label": "held-out text", "color": _BLUE, "marker": "o"},
+}
+
+
+def draw(
+    accuracies: Mapping[str, float],
+    pretraining: Mapping[str, Curves],
+    right: Sequence[str],
+    predicted: Sequence[str],
+) -> bytes:
+    """A PNG of three panels: accuracies, the curve of the pre-training, and a confusion matrix.
+
+    The accuracies are shares by name, of which the last one is highlighted. The curves of the
+    pre-training are by "train" and "dev".
+
+    Raises:
+        UserError: matplotlib is not installed.
+    """
+    figure, (bars, curve, confusions) = new_figure(1, 3, figsize=(15, 4.6))
+    colours = [_GREY] * (len(accuracies) - 1) + [_BLUE]
+    names = [textwrap.fill(name, 16, break_on_hyphens=False) for name in accuracies]
+    drawn = bars.bar(names, [100 * each for each in accuracies.values()], color=colours)
+    bars.bar_label(drawn, fmt="{:.1f} %")
+    bars.set(ylim=(0, 100), ylabel="percent", title="Accuracy on held-out passages")
+
+    for kind, style in _CURVES.items():
+        if _METRIC in pretraining[kind]:
+            steps, shares = pretraining[kind][_METRIC]
+            curve.plot(steps, [100 * each for each in shares], **style)
+    curve.set_xlim(left=0)
+    curve.set_ylim(bottom=0)
+    curve.set(xlabel="step", ylabel="percent", title="Pre-training: masked words guessed")
+    curve.grid(alpha=0.3)
+    if curve.lines:
+        curve.legend(loc="lower right")
+
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    ConfusionMatrixDisplay.from_predictions(
+        right, predicted, ax=confusions, cmap="Blues", colorbar=False, xticks_rotation=30
+    )
+    confusions.set(xlabel="predicted library", ylabel="right library")
+    confusions.set_title("With pre-training: number of passages")
+    return to_png(figure)
+
 
 def bars(shares: Mapping[str, float]) -> Table:
     """A table for rich to print: a bar for each share, and its percentage."""
@@ -38,14 +93,7 @@ def bars(shares: Mapping[str, float]) -> Table:
 def show(
     out: Path, accuracies: Mapping[str, float], pretrained: Mapping[str, float], seconds: float
 ) -> None:
-    """Prints the summary on standard output.
-
-    Args:
-        out: the demo's folder.
-        accuracies: what was measured on the test passages -> its accuracy.
-        pretrained: the metrics of the pre-training.
-        seconds: how long the demo took.
-    """
+    """Prints the summary on standard output."""
     console = Console(highlight=False, soft_wrap=True)
     minutes, seconds = divmod(round(seconds), 60)
     console.print(f"\nDone in {minutes} min {seconds} s. Accuracy on passages never seen before:\n")
@@ -86,12 +134,10 @@ to start from a published one."""
 def program(name: str, module: str) -> str:
     """The shell command for a program of this Python, from the working folder.
 
+    If the program is not installed, that is `python -m MODULE`.
+
     >>> program("no-such-program", "json.tool").endswith(" -m json.tool")
     True
-
-    Args:
-        name: the program.
-        module: the module that `python -m` runs instead if the program is not installed.
     """
     python = Path(sys.executable)
     installed = python.with_name(name)

@@ -17,12 +17,7 @@ from bert_tf.report.plots import Line, draw_lines
 
 
 class PaperColumn(NamedTuple):
-    """A benchmark in a table of an ablation.
-
-    Attributes:
-        title: of the benchmark.
-        metric: the metric that is shown.
-    """
+    """A benchmark in a table of an ablation."""
 
     title: str
     metric: str
@@ -68,12 +63,7 @@ _TABLE_7_SEEDS = 5
 
 
 class Ablation(NamedTuple):
-    """A group of runs that differ in one thing.
-
-    Attributes:
-        section: their table.
-        shown: the runs that need no other table, since this one has their result.
-    """
+    """The table of runs that differ in one thing, and those that need no other table then."""
 
     section: ReportSection
     shown: Sequence[RunFacts]
@@ -152,7 +142,7 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
         _line(column.heading, column, in_order, lambda each: _block_weights(each) / 1e6)
         for column in columns
     ]
-    drawn = [line for line in lines if len(line.points) > 1]
+    drawn = [(name, points) for name, points in lines if len(points) > 1]
     axis = "millions of weights in the blocks"
     objective = "" if runs[0].origin.objective == of.BERT else f", {of.NO_NSP}"
     return _ablation(
@@ -205,7 +195,7 @@ def _steps(runs: Sequence[RunFacts]) -> Ablation:
         "In the paper, the masked LM starts below the left-to-right model, overtakes it "
         "almost at once, and gains 1.0 point of MNLI between 500,000 and 1,000,000 steps.",
         runs,
-        draw_lines([line for line in lines if line.points], "steps of pre-training"),
+        draw_lines([(name, points) for name, points in lines if points], "steps of pre-training"),
     )
 
 
@@ -295,7 +285,7 @@ def _line(
 ) -> Line:
     """The results of the runs in a column, over `x`."""
     values = [(float(x(e)), e.value(column.metric)) for e in runs if _column_of(e) == column]
-    return Line(name, [(place, value) for place, value in values if value is not None])
+    return name, [(place, value) for place, value in values if value is not None]
 
 
 def _groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list[list[RunFacts]]:

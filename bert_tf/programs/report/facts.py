@@ -90,10 +90,6 @@ class RunFacts:
     def read(path: str | os.PathLike, stands_for: str | None = None) -> "RunFacts":
         """Reads the run folder at `path`.
 
-        Args:
-            path: the folder.
-            stands_for: see `benchmark_of`.
-
         Raises:
             UserError: that is no run folder, or its run has not finished.
         """

@@ -10,12 +10,7 @@ from bert_tf.templates import TEMPLATES
 
 @dataclasses.dataclass(frozen=True)
 class ReportRow:
-    """A row of a table.
-
-    Attributes:
-        cells: their texts.
-        quoted: whether it is somebody else's result, such as the paper's.
-    """
+    """A row of a table; it is quoted if it is somebody else's result, such as the paper's."""
 
     cells: tuple[str, ...]
     quoted: bool = False
@@ -23,15 +18,7 @@ class ReportRow:
 
 @dataclasses.dataclass(frozen=True)
 class ReportSection:
-    """A part of a page.
-
-    Attributes:
-        title: its heading.
-        columns: the headings of the table.
-        rows: of the table.
-        notes: the paragraphs below the table.
-        picture: a PNG, or None.
-    """
+    """A part of a page."""
 
     title: str
     columns: tuple[str, ...]

@@ -13,20 +13,6 @@ from bert_tf.tasks.texts.tfds_rows import glue_task
 from bert_tf.tasks.token_classification.config import TokenClassificationData
 
 
-class PaperResult(NamedTuple):
-    """One figure of the paper.
-
-    Attributes:
-        model: base or large, and what was added.
-        split: dev or test.
-        values: metric -> value in percent.
-    """
-
-    model: str
-    split: str
-    values: dict[str, float]
-
-
 class Benchmark(NamedTuple):
     """A column of the paper's tables, or data that the paper does not have.
 
@@ -34,14 +20,14 @@ class Benchmark(NamedTuple):
         title: its name in the report.
         metrics: the metrics to show, the main one first.
         source: the place of the figures in the paper; "" if it has none.
-        results: these figures.
+        results: these figures: a model, a split, and metrics in percent.
         stands_for: the title of the paper's data that this data replaces, if it does.
     """
 
     title: str
     metrics: tuple[str, ...]
     source: str = ""
-    results: tuple[PaperResult, ...] = ()
+    results: tuple[tuple[str, str, dict[str, float]], ...] = ()
     stands_for: str = ""
 
     @property
@@ -51,22 +37,14 @@ class Benchmark(NamedTuple):
         return self.title + (in_place if self.stands_for else "")
 
 
-def _benchmark(
-    title: str, source: str, metrics: tuple[str, ...], *rows: tuple[str, str, tuple[float, ...]]
-) -> Benchmark:
-    """A column of the paper; a row is a model, a split and the values of the first metrics."""
-    results = (
-        PaperResult(model, split, dict(zip(metrics, values, strict=False)))
-        for model, split, values in rows
-    )
-    return Benchmark(title, metrics, source, tuple(results))
-
-
 def _glue(title: str, metrics: tuple[str, ...], *values: tuple[float, ...]) -> Benchmark:
     """A column of table 1; `values` are those of its three models."""
     models = ("OpenAI GPT", "BERT-base", "BERT-large")
-    rows = [(model, "test", each) for model, each in zip(models, values, strict=True)]
-    return _benchmark(f"GLUE: {title}", "table 1", metrics, *rows)
+    results = [
+        (model, "test", dict(zip(metrics, each, strict=True)))
+        for model, each in zip(models, values, strict=True)
+    ]
+    return Benchmark(f"GLUE: {title}", metrics, "table 1", tuple(results))
 
 
 BENCHMARKS = {
@@ -81,36 +59,42 @@ BENCHMARKS = {
     "mnli": _glue(
         "MNLI", ("accuracy", "accuracy_mismatched"), (82.1, 81.4), (84.6, 83.4), (86.7, 85.9)
     ),
-    "squad v1.1": _benchmark(
+    "squad v1.1": Benchmark(
         "SQuAD v1.1",
-        "table 2",
         ("f1", "exact_match"),
-        ("BERT-base", "dev", (88.5, 80.8)),
-        ("BERT-large", "dev", (90.9, 84.1)),
-        ("BERT-large, ensemble of 7", "dev", (91.8, 85.8)),
-        ("BERT-large, TriviaQA", "dev", (91.1, 84.2)),
-        ("BERT-large, ensemble, TriviaQA", "dev", (92.2, 86.2)),
-        ("BERT-large, ensemble, TriviaQA", "test", (93.2, 87.4)),
+        "table 2",
+        (
+            ("BERT-base", "dev", {"f1": 88.5, "exact_match": 80.8}),
+            ("BERT-large", "dev", {"f1": 90.9, "exact_match": 84.1}),
+            ("BERT-large, ensemble of 7", "dev", {"f1": 91.8, "exact_match": 85.8}),
+            ("BERT-large, TriviaQA", "dev", {"f1": 91.1, "exact_match": 84.2}),
+            ("BERT-large, ensemble, TriviaQA", "dev", {"f1": 92.2, "exact_match": 86.2}),
+            ("BERT-large, ensemble, TriviaQA", "test", {"f1": 93.2, "exact_match": 87.4}),
+        ),
     ),
-    "squad v2.0": _benchmark(
-        "SQuAD v2.0", "section 4.3", ("f1", "exact_match"), ("BERT-large", "test", (83.1,))
+    "squad v2.0": Benchmark(
+        "SQuAD v2.0", ("f1", "exact_match"), "section 4.3", (("BERT-large", "test", {"f1": 83.1}),)
     ),
-    "conll2003": _benchmark(
+    "conll2003": Benchmark(
         "CoNLL-2003",
-        "table 3",
         ("f1",),
-        ("BERT-base", "dev", (96.4,)),
-        ("BERT-base", "test", (92.4,)),
-        ("BERT-large", "dev", (96.6,)),
-        ("BERT-large", "test", (92.8,)),
+        "table 3",
+        (
+            ("BERT-base", "dev", {"f1": 96.4}),
+            ("BERT-base", "test", {"f1": 92.4}),
+            ("BERT-large", "dev", {"f1": 96.6}),
+            ("BERT-large", "test", {"f1": 92.8}),
+        ),
     ),
-    "swag": _benchmark(
+    "swag": Benchmark(
         "SWAG",
-        "table 4",
         ("accuracy",),
-        ("BERT-base", "dev", (81.6,)),
-        ("BERT-large", "dev", (86.6,)),
-        ("BERT-large", "test", (86.3,)),
+        "table 4",
+        (
+            ("BERT-base", "dev", {"accuracy": 81.6}),
+            ("BERT-large", "dev", {"accuracy": 86.6}),
+            ("BERT-large", "test", {"accuracy": 86.3}),
+        ),
     ),
 }
 # Names of folders with the official files.
@@ -126,7 +110,6 @@ def benchmark_of(config: RunConfig, stands_for: str | None = None) -> Benchmark:
     is compared with the paper only if the caller names the benchmark that it replaces.
 
     Args:
-        config: the configuration of the run.
         stands_for: for data that the paper does not have, the key in `BENCHMARKS` of the paper's.
     """
     if stands_for is not None:

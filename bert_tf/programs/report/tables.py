@@ -58,9 +58,9 @@ def benchmark_section(facts: Sequence[RunFacts]) -> ReportSection:
     elsewhere = f" on {benchmark.stands_for}" if benchmark.stands_for else ""
     no_settings = [""] * len(_SETTINGS)
     rows = []
-    for result in benchmark.results:
-        name = f"paper, {result.model}{elsewhere} ({result.split})"
-        rows.append(ReportRow((name, *_cells(result.values, metrics), *no_settings), quoted=True))
+    for model, split, values in benchmark.results:
+        name = f"paper, {model}{elsewhere} ({split})"
+        rows.append(ReportRow((name, *_cells(values, metrics), *no_settings), quoted=True))
     for each in facts:
         settings = [text_of(each) for text_of in _SETTINGS.values()]
         rows.append(ReportRow((each.name, *map(each.shown, metrics), *settings)))
@@ -98,8 +98,8 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[ReportSection]:
         return []
     papers: dict[str, dict[str, float]] = {}
     for heading, (name, metric) in _GLUE.items():
-        for result in BENCHMARKS[name].results:
-            papers.setdefault(result.model, {})[heading] = result.values[metric]
+        for model, _, figures in BENCHMARKS[name].results:
+            papers.setdefault(model, {})[heading] = figures[metric]
     rows = [
         ReportRow((f"paper, {model} (test)", *_glue_cells(papers[model])), True) for model in papers
     ]

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.export.litert.mediapipe import INPUTS
-from bert_tf.export.litert.metadata import ModelInfo, TensorInfo, with_metadata
+from bert_tf.export.litert.metadata import with_metadata
 from bert_tf.text import Tokenizer
 from tests import tiny
 
 LENGTH = 16
 LABELS = ("bad", "fair", "good")
-OUTPUT = "scores"
+OUTPUT = "probabilities"
 
 
 class Network(tf.Module):
@@ -79,10 +79,10 @@ def described(
     if labels is not None:
         files["labels.txt"] = "".join(f"{label}\n" for label in labels)
     # MediaPipe finds the inputs by their names in the metadata, whatever their order here.
-    inputs = [TensorInfo(name, name, f"The {name} of a text.") for name in reversed(INPUTS)]
-    outputs = [TensorInfo(OUTPUT, "probability", "What is computed.", labels is not None)]
-    info = ModelInfo("Tiny", "A network for tests.", "7", "bert_tf")
-    return with_metadata(model, settings, files, info, inputs, outputs)
+    inputs = {name: f"The {name} of a text." for name in reversed(INPUTS)}
+    outputs = {OUTPUT: "What is computed."}
+    about = "Tiny", "A network for tests."
+    return with_metadata(model, settings, files, about, inputs, outputs)
 
 
 def interpreter(content: bytes):

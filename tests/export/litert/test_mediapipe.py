@@ -214,8 +214,7 @@ def test_mediapipes_schema_has_the_metadata(tmp_path):
     assert found == {
         "name": "Tiny",
         "description": "A network for tests.",
-        "version": "7",
-        "author": "bert_tf",
+        "version": "1",
         "minParserVersion": "1.1.0",
     }
     inputs = {each["name"]: each["description"] for each in subgraph["inputTensorMetadata"]}
@@ -227,7 +226,7 @@ def test_mediapipes_schema_has_the_metadata(tmp_path):
     ]
     assert subgraph["outputTensorMetadata"] == [
         {
-            "name": "probability",
+            "name": "probabilities",
             "description": "What is computed.",
             "associatedFiles": [{"name": "labels.txt", "type": 2}],
         }

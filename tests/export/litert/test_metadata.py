@@ -14,7 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from bert_tf.errors import UserError
 from bert_tf.export.litert import metadata
-from bert_tf.export.litert.metadata import ModelInfo, TensorInfo, read, with_metadata
+from bert_tf.export.litert.metadata import read, with_metadata
 from tests import tiny
 from tests.export.litert import networks
 
@@ -134,11 +134,10 @@ def test_several_signatures_stay(tmp_path):
 
 
 def test_inputs_that_the_model_does_not_have_are_refused(model):
-    inputs = [TensorInfo(name, name, "") for name in ("ids", "mask", "types")]
-    outputs = [TensorInfo(networks.OUTPUT, "probability", "")]
+    inputs = dict.fromkeys(["ids", "mask", "types"], "")
 
     with pytest.raises(ValueError, match="the model has .*'segment_ids'.*, not .*'types'"):
-        with_metadata(model, {}, {}, ModelInfo("a", "b"), inputs, outputs)
+        with_metadata(model, {}, {}, ("a", "b"), inputs, {networks.OUTPUT: ""})
 
 
 def test_a_model_without_signatures_is_refused():

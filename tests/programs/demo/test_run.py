@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bert_tf.errors import UserError
 from bert_tf.programs import demo
-from bert_tf.programs.demo import docstrings, passages, picture, summary
+from bert_tf.programs.demo import docstrings, passages, summary
 from bert_tf.programs.demo.docstrings import Passage
 from tests import tiny
 
@@ -36,11 +36,11 @@ def test_the_two_fine_tunings_differ_only_in_their_start():
 @pytest.fixture
 def panels(monkeypatch):
     """Draws a picture; returns its panels and the PNG."""
-    figures, to_png = [], picture.to_png
-    monkeypatch.setattr(picture, "to_png", lambda figure: figures.append(figure) or to_png(figure))
+    figures, to_png = [], summary.to_png
+    monkeypatch.setattr(summary, "to_png", lambda figure: figures.append(figure) or to_png(figure))
 
     def draw(*given):
-        drawn = picture.draw(*given)
+        drawn = summary.draw(*given)
         return figures[-1].axes, drawn
 
     return draw
