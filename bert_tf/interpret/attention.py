@@ -30,16 +30,8 @@ class AttentionMaps(NamedTuple):
 def attention_maps(
     encoder: Encoder, inputs: Mapping[str, tf.Tensor], places: np.ndarray
 ) -> AttentionMaps:
-    """The attention in one input.
-
-    Args:
-        encoder: the encoder.
-        inputs: its inputs, each int32 [1, tokens], without padding.
-        places: int [shown], the tokens to show.
-    """
-    towers = encoder.towers().values()
-    names: list[str] = []
-    maps: list[np.ndarray] = []
+    """The attention in one input, each int32 [1, tokens] without padding, at int [shown] places."""
+    towers, names, maps = encoder.towers().values(), [], []
     for tower in towers:
         direction = f" {tower.config.attention.replace('_', ' ')}" if len(towers) > 1 else ""
         encoded = tower.encode(inputs, with_intermediates=True)

@@ -32,12 +32,8 @@ class Calibration(NamedTuple):
 
     @classmethod
     def of(cls, confidence: np.ndarray, right: np.ndarray, bins: int = BINS) -> "Calibration":
-        """The calibration of predictions.
-
-        Args:
-            confidence: float [predictions], the probability of what was predicted.
-            right: bool [predictions].
-            bins: their number.
+        """The calibration of predictions with a probability, float, and whether they are right, bool;
+        both [predictions].
         """
         from sklearn.calibration import calibration_curve
 

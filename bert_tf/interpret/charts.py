@@ -18,12 +18,7 @@ _ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
-    """A rectangle for points of two numbers.
-
-    Attributes:
-        low, high: float [2], the numbers at its corners.
-        width, height: pixels.
-    """
+    """A rectangle of some pixels for points of two numbers; float [2] are those at its corners."""
 
     low: np.ndarray
     high: np.ndarray
@@ -89,16 +84,10 @@ def scatter(
     legend: Sequence[tuple[str, str]] = (),
     diagonal: bool = False,
 ) -> Markup:
-    """Points in a plane.
+    """Points in a plane, float [points, 2], with tooltips.
 
-    Args:
-        places: float [points, 2].
-        names: the tooltip of each point.
-        colours: the colour of each point.
-        axes: the labels of the horizontal and the vertical axis.
-        marks: names and places, float [2], of points that stand out.
-        legend: names and colours.
-        diagonal: whether both axes have the same numbers, and the line of equal ones is drawn.
+    Marks are names and places, float [2], of points that stand out. With `diagonal`, both axes have
+    the same numbers, and the line of equal ones is drawn.
     """
     everything = np.concatenate([places, *(place[None, :] for _, place in marks)])
     frame = Frame.around(everything, square=diagonal)

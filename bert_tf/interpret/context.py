@@ -24,22 +24,13 @@ class SpanShares(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        windows: QuestionWindows,
-        start_logits: np.ndarray,
-        end_logits: np.ndarray,
-        vocabulary: Sequence[str],
+        cls, windows: QuestionWindows, start: np.ndarray, end: np.ndarray, vocabulary: Sequence[str]
     ) -> "SpanShares":
         """The probabilities that follow from the logits of all windows of one context.
 
         The softmax goes over all pieces of the context, since answers of all windows compete. A
-        piece has the logits of the window in which it has most context. The probabilities of a
-        word's pieces are added.
-
-        Args:
-            windows: of one question.
-            start_logits, end_logits: float32 [windows, seq_len].
-            vocabulary: the pieces.
+        piece has the logits, float32 [windows, seq_len], of the window in which it has most
+        context. The probabilities of a word's pieces are added.
         """
         shown = windows.has_most_context.numpy()
         order = np.argsort(windows.pieces.numpy()[shown], kind="stable")
@@ -59,7 +50,7 @@ class SpanShares(NamedTuple):
             np.maximum.reduceat(ends, first),
             *(
                 np.add.reduceat(tf.nn.softmax(logits[shown][order].astype(np.float64)), first)
-                for logits in (start_logits, end_logits)
+                for logits in (start, end)
             ),
         )
 
@@ -67,16 +58,10 @@ class SpanShares(NamedTuple):
 def words_of(
     context: bytes, shares: SpanShares, answer: tuple[int, int]
 ) -> tuple[list[tuple[str, str, float, float, bool]], str]:
-    """The words of a context with what surrounds them.
+    """The words of a context, in UTF-8, with what surrounds them.
 
-    Args:
-        context: UTF-8.
-        shares: of its words.
-        answer: byte range of the answer; (-1, -1) if there is none.
-
-    Returns:
-        For each word: the text before it, the word, how likely an answer starts and ends there, and
-        whether it is part of the answer. And the text after the last word.
+    For each word: the text before it, the word, how likely an answer starts and ends there, and
+    whether it is part of the answer, a byte range (-1, -1 for none). And the text after the last.
     """
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):

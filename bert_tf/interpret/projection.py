@@ -53,14 +53,14 @@ def row_vectors(
     lengths: np.ndarray,
     batch_size: int = 32,
 ) -> np.ndarray:
-    """float32 [rows, hidden]: a vector for each input.
+    """float32 [rows, hidden]: a vector for each input; rows of similar length share a batch.
 
     Args:
         encoder: the encoder.
         pooling: `pooled` or `mean`.
         inputs_of: the encoder's inputs [batch, seq_len] for some rows.
         lengths: int [rows], tokens of each.
-        batch_size: rows of a batch; those of similar length share one.
+        batch_size: rows of a batch.
     """
     form = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
 

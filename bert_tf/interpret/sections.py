@@ -36,22 +36,11 @@ def by_label(
     marks: Sequence[Mark],
     note: str,
 ) -> list[PageSection]:
-    """The projection, with a colour for each label.
-
-    Args:
-        vectors: float32 [points, hidden].
-        texts: what each point is.
-        labels: int [points], places in `names`.
-        names: of all labels.
-        marks: what stands out.
-        note: what the points are.
-    """
+    """The projection of float32 [points, hidden]; the colour is the label, a place in `names`."""
     palette = charts.colours_of(len(names))
     titles = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
-    colours = [palette[label] for label in labels]
-    there = sorted(set(labels))
-    legend = [(names[i], palette[i]) for i in there]
-    return projection(vectors, titles, colours, legend, marks, note)
+    legend = [(names[i], palette[i]) for i in sorted(set(labels))]
+    return projection(vectors, titles, [palette[i] for i in labels], legend, marks, note)
 
 
 def by_number(
@@ -63,16 +52,9 @@ def by_number(
     note: str,
     found: str,
 ) -> list[PageSection]:
-    """The projection, coloured by what is given, and the predictions compared with that.
+    """The projection of float32 [points, hidden], and what was predicted against what was given.
 
-    Args:
-        vectors: float32 [points, hidden].
-        texts: what each point is.
-        given: float [points], the number of each.
-        predicted: float [points], what the model says.
-        marks: what stands out.
-        note: what the points are.
-        found: how good the predictions are, in words.
+    Both are float [points]. `found` says in words how good the predictions are.
     """
     titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
     low, high = float(given.min()), float(given.max())
@@ -123,25 +105,16 @@ def projection(
 
 
 def classes(
-    names: Sequence[str],
-    probabilities: np.ndarray,
-    given: np.ndarray,
-    what: str,
+    names: Sequence[str], probabilities: np.ndarray, given: np.ndarray, what: str
 ) -> list[PageSection]:
-    """Confusions and calibration of predicted classes.
-
-    Args:
-        names: of the classes.
-        probabilities: float32 [predictions, classes].
-        given: int [predictions], the right classes.
-        what: the predictions are of.
+    """Confusions and calibration of float32 [predictions, classes], of which int [predictions] are
+    right.
     """
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
+    note = f"{right.mean():.1%} of {len(given)} {what} are right."
     return [
-        confusions(
-            names, given, predicted, f"{right.mean():.1%} of {len(given)} {what} are right."
-        ),
+        confusions(names, given, predicted, note),
         calibration(probabilities.max(axis=1), right, what),
     ]
 

@@ -55,7 +55,6 @@ EXCEPTIONS = {
     "tasks.registry.register": "changes the registry for all that follows; `TaskFamily` shows it",
     "tasks.reranking.losses.RankingLoss": _BASE,
     "tasks.task.Task": _BASE,
-    "tasks.texts.group_pictures.GroupPictures": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,
     "tasks.texts.tfds_rows.load_split": _TFDS,
     "tasks.texts.tfds_rows.read_tfds": _TFDS,
