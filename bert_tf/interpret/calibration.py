@@ -32,8 +32,8 @@ class Calibration(NamedTuple):
 
     @classmethod
     def of(cls, confidence: np.ndarray, right: np.ndarray, bins: int = BINS) -> "Calibration":
-        """The calibration of predictions with a probability, float, and whether they are right, bool;
-        both [predictions].
+        """The calibration of predictions: their probabilities, float [predictions], and whether they
+        are right, bool [predictions].
         """
         from sklearn.calibration import calibration_curve
 

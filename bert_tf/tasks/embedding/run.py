@@ -22,13 +22,6 @@ from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-_LOSSES: dict[str, type[EmbeddingLoss]] = {
-    "multiple_negatives_ranking": losses.MultipleNegativesRanking,
-    "cosent": losses.CoSENT,
-    "cosine_regression": losses.CosineRegression,
-    "online_contrastive": losses.OnlineContrastive,
-    "batch_all_triplet": losses.BatchAllTriplet,
-}
 _SPEARMAN, _NDCG = "spearman", "ndcg@10"
 
 
@@ -89,7 +82,7 @@ class EmbeddingTask(Task):
         """The configured loss, or that of the form of the training rows."""
         settings = self.config.loss
         options = settings.model_dump(exclude_unset=True, exclude={"name", "matryoshka"})
-        kind = _LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
+        kind = losses.LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
         loss = kind(**{name: value for name, value in options.items() if value is not None})
         return losses.Matryoshka(loss, settings.matryoshka) if settings.matryoshka else loss
 

@@ -97,7 +97,6 @@ class MeanSquaredErrorLoss(RankingLoss):
         return tf.reduce_sum(_at_passages(relevance, errors), axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"activation": self.activation}
 
 

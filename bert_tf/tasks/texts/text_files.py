@@ -10,7 +10,7 @@ from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import glue, tfds_rows
 from bert_tf.tasks.texts.config import TextData
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
 _SPLITS = ("train", "dev", "test")

@@ -10,8 +10,7 @@ from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts.glue import NAMES
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 # What most data sets call the splits that are "train", "dev" and "test" here.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
