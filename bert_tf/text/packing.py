@@ -106,11 +106,7 @@ class GroupPreprocessor:
         self._max_bytes = max_bytes
 
     def __call__(self, texts: Sequence[tf.Tensor]) -> Features:
-        """The dict of `Preprocessor`, padded to the longest row.
-
-        Args:
-            texts: one or two, each string [batch].
-        """
+        """The dict of `Preprocessor`, padded to the longest row, of one or two string [batch]."""
         features = map_in_groups(
             lambda rows: self._preprocess(tuple(rows.values())),
             dict(zip(("first", "second"), texts, strict=False)),
@@ -216,14 +212,10 @@ def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> li
 
 
 def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:
-    """How many pieces `truncate` keeps of segments of these lengths.
+    """How many pieces `truncate` keeps of one or two segments of these lengths, int [...].
 
     >>> [each.numpy().tolist() for each in kept([tf.constant([5]), tf.constant([2])], budget=4)]
     [[2], [2]]
-
-    Args:
-        lengths: one or two tensors int [...].
-        budget: int, or a scalar of their type.
     """
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], budget)]

@@ -114,9 +114,8 @@ def _has_most_context(
     Args:
         place: int32 [windows, seq_len], place of each token in its window's part of the long text.
         is_piece: bool [windows, seq_len], False at tokens that are no piece of it.
-        in_long: int32 [windows], where the window starts among all long texts' pieces.
-        size: int32 [windows], pieces in the window.
-        pieces: number of all long texts' pieces.
+        in_long, size: int32 [windows], where the window starts among all `pieces` of long texts,
+            and how many it has.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)
@@ -192,11 +191,7 @@ class WindowPreprocessor:
         self.max_question_length = max_question_length
 
     def __call__(self, texts: tuple) -> QuestionWindows:
-        """Tokenizes and cuts a batch.
-
-        Args:
-            texts: questions and contexts, each string [batch].
-        """
+        """Tokenizes and cuts a batch of questions and contexts, each string [batch]."""
         questions, contexts = (tf.convert_to_tensor(each, tf.string) for each in texts)
         size = tf.size(questions)
         # One call for both, so that a graph holds the tokenizer once. Stacking fails if there are

@@ -24,19 +24,20 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.run import PretrainingRun
-from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.corpus import Documents
 from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
 from bert_tf.data.corpora.shard_writing import (
     LOWEST_HASHES,
     SHARD_TOKENS,
+    TokenizedDocument,
+    batches,
     check_out,
     dev_limit,
+    tokenized,
     write_manifest,
     write_shard,
 )
-from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
-from bert_tf.data.corpora.tokenizing import TokenizedDocument, batches, tokenized
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
@@ -65,9 +66,7 @@ def build(
 ) -> TokenShards:
     """As `pretraining_data.build`, by a Beam pipeline.
 
-    Args:
-        config, tokenizer, out: as for `pretraining_data.build`.
-        flags: Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
+    The flags are Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
 
     Raises:
         UserError: Beam is not installed; as `pretraining_data.build`.
@@ -90,18 +89,14 @@ def build(
 
 
 def run(
-    corpus: Corpus | TfdsCorpus,
+    corpus: Documents,
     tokenizer: Tokenizer,
     folder: Path,
     dev_fraction: float = 0.0,
     shard_tokens: int = SHARD_TOKENS,
     options: Any = None,
 ) -> None:
-    """Runs the pipeline, which fills the empty `folder`; as `write_token_shards`.
-
-    Args:
-        options: a `PipelineOptions` of Beam.
-    """
+    """As `write_token_shards`, into an empty `folder`; the options are a `PipelineOptions`."""
     import apache_beam as beam
 
     vocabulary = (tokenizer.vocabulary, tokenizer.settings)
@@ -165,7 +160,7 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
     return limit, starts
 
 
-def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[Batch]:
+def _read(part: tuple[int, Any], corpus: Documents) -> Iterator[Batch]:
     number, place = part
     for n, documents in enumerate(batches(corpus.read(place))):
         yield (number, n), documents

@@ -36,11 +36,8 @@ class Pool(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some examples of one pool.
+    """Some examples of one pool, which has these units, and as many examples as its size.
 
-    pool: the pool.
-    units: its units.
-    size: how many examples it has.
     rows: int64 [examples], their positions in the numbers given to `Order.find`.
     places: int64 [examples], their numbers in the pool.
     """
@@ -66,7 +63,6 @@ class Order:
 
     Attributes:
         per_epoch: number of examples after which every unit has had its turn.
-        lanes: number of lanes.
     """
 
     def __init__(self, counts: np.ndarray, seed: int):
@@ -138,13 +134,7 @@ class PooledExamples(ABC):
     >>> Numbers(np.array([3, 2]), seed=0).rows(1, 5, 2)
     [array([1, 3])]
 
-    Args:
-        counts: as for `Order`.
-        seed: decides the order, and all that is random in a pool.
-
-    Attributes:
-        seed: as given.
-        per_epoch: number of examples after which every unit has had its turn.
+    The arguments are those of `Order`. The seed decides all that is random in a pool, too.
     """
 
     # The first number of the keys of its random numbers; the order has 0 and 1.

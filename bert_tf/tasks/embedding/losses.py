@@ -345,6 +345,51 @@ LOSSES: dict[str, type[EmbeddingLoss]] = {
 }
 
 
+# The loss of rows of each form, unless another is given.
+DEFAULTS: dict[Form, type[EmbeddingLoss]] = {
+    "texts": MultipleNegativesRanking,
+    "scores": CoSENT,
+    "labels": BatchAllTriplet,
+    "vectors": Distillation,
+}
+_IN_WORDS: dict[Form, str] = {
+    "texts": "texts, or anchors with their positives, without targets",
+    "scores": "pairs with scores",
+    "labels": "texts with labels",
+    "vectors": "texts with the vectors of a teacher",
+}
+
+
+def check_form(loss: EmbeddingLoss, form: Form) -> None:
+    """Raises UserError if a loss takes data of another form.
+
+    >>> check_form(CoSENT(), "labels")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the loss CoSENT takes pairs with scores, but the data are texts...
+    """
+    if loss.takes != form:
+        raise UserError(
+            f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
+            f"{_IN_WORDS[form]}; choose another, such as {DEFAULTS[form].__name__}"
+        )
+
+
+def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
+    """Raises UserError if a batch of a known size has no negatives; a row has so many texts.
+
+    >>> check_batch(MultipleNegativesRanking(), 1, texts=2)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: MultipleNegativesRanking takes the negatives of a pair from...
+    """
+    if loss.in_batch and batch_size == 1 and texts == 2:
+        raise UserError(
+            f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "
+            "batch, but a batch has 1 row; give batches of 2 rows or more"
+        )
+
+
 def _cosines(vectors: tf.Tensor) -> tf.Tensor:
     """[batch]: the cosine of both texts of each row [batch, 2, width]."""
     unit = normalized(vectors)

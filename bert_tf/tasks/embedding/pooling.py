@@ -56,16 +56,9 @@ def pool(
     >>> pool(Encoder(config), inputs, ("mean", "max")).shape
     TensorShape([2, 8])
 
-    Args:
-        encoder: the encoder.
-        inputs: the encoder's, int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
-            that count; without it all tokens do. A row without any has the vector 0, but in `cls`
-            that of its first token.
-        modes: names of poolings.
-        training: whether dropout acts.
-
-    Returns:
-        float32 [batch, len(modes) * hidden].
+    The encoder's inputs are int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
+    that count; without it all tokens do. A row without any has the vector 0, but in `cls` that of
+    its first token. The result is float32 [batch, len(modes) * hidden].
     """
     mask = inputs["input_mask"]
     kept = tf.not_equal(inputs.get(POOLING_MASK, mask), 0)
@@ -107,14 +100,10 @@ def normalized(vectors: tf.Tensor) -> tf.Tensor:
 
 
 def without_prompt(input_mask: tf.Tensor, prompt_length: int | tf.Tensor) -> tf.Tensor:
-    """The pooling mask that leaves the tokens of a prompt out.
+    """The pooling mask, int32 [batch, seq_len], without the prompt at the start of each row.
 
     >>> without_prompt(tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]]), prompt_length=2).numpy().tolist()
     [[0, 0, 1, 1], [0, 0, 1, 0]]
-
-    Args:
-        input_mask: int32 [batch, seq_len].
-        prompt_length: tokens of the prompt at the start of each row, [CLS] included.
     """
     after = tf.range(tf.shape(input_mask)[1]) >= prompt_length
     return input_mask * tf.cast(after, input_mask.dtype)

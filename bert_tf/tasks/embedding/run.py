@@ -14,10 +14,9 @@ from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import files, losses
 from bert_tf.tasks.embedding.config import EmbeddingRun
-from bert_tf.tasks.embedding.data import EmbeddingTarget, form_of
-from bert_tf.tasks.embedding.losses import EmbeddingLoss, Form
+from bert_tf.tasks.embedding.data import EmbeddingTarget, Ranking, form_of
+from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.model import TextEmbedder
-from bert_tf.tasks.embedding.training import DEFAULTS, Ranking, check_batch, check_form
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer

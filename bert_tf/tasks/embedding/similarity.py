@@ -18,8 +18,7 @@ def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
     Args:
         name: "cosine", "dot", "euclidean" (the negative distance) or "manhattan" (likewise).
-        a: float32 [..., width].
-        b: float32 [..., width], which broadcasts with `a`.
+        a, b: float32 [..., width], which broadcast.
 
     Returns:
         float32 [...]. The cosine is 0 for a vector that is all 0.
@@ -37,13 +36,7 @@ def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     >>> of_all("dot", tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0], [0.0, 1.0]])).numpy()
     array([[11.,  2.]], dtype=float32)
 
-    Args:
-        name: as for `pairwise`.
-        a: float32 [n, width].
-        b: float32 [m, width].
-
-    Returns:
-        float32 [n, m]; equal vectors have equal rows and columns.
+    float32 [n, width] and [m, width] give [n, m]; equal vectors have equal rows and columns.
     """
     found = _of_all(name, a, b)
     rows, columns = first_equal(a), first_equal(b)

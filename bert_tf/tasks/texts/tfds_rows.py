@@ -23,11 +23,7 @@ _ROW_NUMBER = "idx"
 
 
 def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
-    """The rows of a split as NumPy values, and the features that they have.
-
-    Args:
-        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
-        split: in TFDS's notation, such as train or train[:10%].
+    """The rows of a split, such as train[:10%], as NumPy values, and the features that they have.
 
     Raises:
         UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.

@@ -40,7 +40,7 @@ def tokenized_batches(corpus: Corpus) -> list[tuple]:
 
 @pytest.mark.parametrize("dev_fraction", [0.0, 1e-9, 0.2, 1.0])
 def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev_fraction):
-    monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+    monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)
     corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
     sizes = list(map(beam_shards._measure, tokenized_batches(corpus)))
     assert len(sizes) > 10
@@ -73,7 +73,7 @@ class TestWithBeam:
 
     @pytest.mark.parametrize("dev_fraction", [0.0, 0.2])
     def test_the_files_are_the_same(self, tmp_path, monkeypatch, dev_fraction):
-        monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+        monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)
         corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
         write_token_shards(corpus, TOKENIZER, tmp_path / "here", dev_fraction, 100)
         (tmp_path / "beam").mkdir()
