@@ -80,14 +80,12 @@ class LiteTokenizer:
     >>> ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(["The cats sat."]))
     >>> ids.to_list(), starts.to_list(), ends.to_list()
     ([[5, 6, 7, 8, 9]], [[0, 4, 7, 9, 12]], [[3, 7, 8, 12, 13]])
+
+    Raises:
+        UserError: the tokenizer has settings that cannot be followed here.
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Takes the vocabulary and the settings of `tokenizer`.
-
-        Raises:
-            UserError: it has settings that cannot be followed here.
-        """
         settings = tokenizer.settings
         lacking = {
             "strip_accents": settings.strips_accents != settings.lower_case,

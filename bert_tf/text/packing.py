@@ -34,28 +34,24 @@ class Preprocessor:
     [[2, 5, 6, 3, 7, 8, 3, 0]]
     >>> features["input_type_ids"].numpy().tolist()
     [[0, 0, 0, 0, 1, 1, 1, 0]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: most tokens in a row, special ones included.
+        padding: "max_length" pads every row to it; "batch" only to the longest row.
+
+    Raises:
+        UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
     """
 
     def __init__(
         self, tokenizer: Tokenizer, max_length: int = 128, padding: Padding = "max_length"
     ):
-        """Stores the settings.
-
-        Args:
-            tokenizer: makes the pieces.
-            max_length: most tokens in a row, special ones included.
-            padding: "max_length" pads every row to it; "batch" only to the longest row.
-
-        Raises:
-            UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
-        """
         if max_length < 5:
             raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
         if padding not in ("max_length", "batch"):
             raise UserError(f"padding is {padding!r}; choose 'max_length' or 'batch'")
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.padding = padding
+        self.tokenizer, self.max_length, self.padding = tokenizer, max_length, padding
 
     def __call__(self, texts: Any) -> Features:
         """Tokenizes and packs a batch.

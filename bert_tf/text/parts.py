@@ -75,7 +75,6 @@ def map_rows(
     >>> results = map_rows(noisy, inputs, max_tokens=4).numpy()
     >>> results[0] == results[2], results[0] == results[1]
     (np.True_, np.False_)
-
     """
     first = first_equal(tf.concat([*inputs.values()], axis=1))
     results = map_in_chunks(function, inputs, max_tokens)
@@ -83,13 +82,10 @@ def map_rows(
 
 
 def first_equal(rows: tf.Tensor) -> tf.Tensor:
-    """int32 [rows]: for each row the number of the first row that equals it.
+    """int32 [rows]: for each row, of whole numbers or float32, the first row that equals it.
 
     >>> first_equal(tf.constant([[1, 2], [3, 4], [1, 2]])).numpy().tolist()
     [0, 1, 0]
-
-    Args:
-        rows: [rows, ...], of whole numbers or of float32.
     """
     # On the CPU the operation takes an axis; it was not tried on another device.
     with tf.device("/CPU:0"):

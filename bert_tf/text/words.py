@@ -130,30 +130,26 @@ class WordPreprocessor:
     [[2, 5, 6, 7, 8, 3]]
     >>> windows.words.numpy().tolist()  # a word is tagged at its first piece
     [[-1, 0, 1, -1, 2, -1]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: most tokens in a window, special ones included.
+        stride: pieces from the start of a window to that of the next; by default half of
+            `max_length`, so that inside a text no word has much less context than a quarter of it
+            on either side.
+
+    Raises:
+        UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
-        """Stores the settings.
-
-        Args:
-            tokenizer: makes the pieces.
-            max_length: most tokens in a window, special ones included.
-            stride: pieces from the start of a window to that of the next; by default half of
-                `max_length`, so that inside a text no word has much less context than a quarter
-                of it on either side.
-
-        Raises:
-            UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
-        """
         stride = max_length // 2 if stride is None else stride
         if max_length < 3 or stride < 1:
             raise UserError(
                 f"max_length is {max_length} and stride is {stride}; max_length must be at least "
                 "3 ([CLS] a [SEP]), and stride at least 1"
             )
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.stride = stride
+        self.tokenizer, self.max_length, self.stride = tokenizer, max_length, stride
 
     def __call__(self, words: tf.RaggedTensor | tf.Tensor) -> WordWindows:
         """Tokenizes and cuts a batch.

@@ -68,24 +68,22 @@ def pool(
         places = tf.stack([_PLACES[mode](kept) for mode in modes], axis=1)
         found = encoder.encode_at(inputs, places, training=training)
         width = len(modes) * encoder.config.output_size
-        vectors = tf.reshape(tf.cast(found, tf.float32), [-1, width])
-        parts = tf.split(vectors, len(modes), axis=1)
-        return _joined([_checked(m, v, kept) for m, v in zip(modes, parts, strict=True)])
-    encoded = encoder.encode(inputs, training=training)
-    tokens = tf.cast(encoded.restore(), tf.float32)
-    vectors = []
-    for mode in modes:
-        if mode == "pooled":
-            vector = encoder.pool(encoded.select(encoder.pooled_positions(mask)), mask)
-            vectors.append(tf.cast(vector, tf.float32))
-        elif mode in _PLACES:
-            vectors.append(tf.gather(tokens, _PLACES[mode](kept), batch_dims=1))
-        elif mode == "max":
-            lowest = tf.where(kept[..., tf.newaxis], tokens, tf.float32.min)
-            vectors.append(tf.reduce_max(lowest, axis=1))
-        else:
-            vectors.append(_mean(mode, tokens, tf.not_equal(mask, 0), kept))
-    return _joined([_checked(m, v, kept) for m, v in zip(modes, vectors, strict=True)])
+        vectors = tf.split(tf.reshape(tf.cast(found, tf.float32), [-1, width]), len(modes), axis=1)
+    else:
+        encoded, vectors = encoder.encode(inputs, training=training), []
+        tokens = tf.cast(encoded.restore(), tf.float32)
+        for mode in modes:
+            if mode == "pooled":
+                vector = encoder.pool(encoded.select(encoder.pooled_positions(mask)), mask)
+                vectors.append(tf.cast(vector, tf.float32))
+            elif mode in _PLACES:
+                vectors.append(tf.gather(tokens, _PLACES[mode](kept), batch_dims=1))
+            elif mode == "max":
+                lowest = tf.where(kept[..., tf.newaxis], tokens, tf.float32.min)
+                vectors.append(tf.reduce_max(lowest, axis=1))
+            else:
+                vectors.append(_mean(mode, tokens, tf.not_equal(mask, 0), kept))
+    return tf.concat([_checked(m, v, kept) for m, v in zip(modes, vectors, strict=True)], axis=1)
 
 
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
@@ -138,7 +136,3 @@ def _checked(mode: str, vectors: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
     if mode not in ("max", "last_token"):
         return vectors
     return tf.where(tf.reduce_any(kept, axis=1, keepdims=True), vectors, 0.0)
-
-
-def _joined(parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    return parts[0] if len(parts) == 1 else tf.concat(parts, axis=1)
