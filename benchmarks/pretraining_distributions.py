@@ -91,7 +91,7 @@ def our_passes(arguments: argparse.Namespace, shards: Path) -> Iterator[Iterable
             _MAX_LENGTH,
             _PREDICTIONS,
             seed=seed,
-            whole_word_masking=arguments.whole_words,
+            whole_word=arguments.whole_words,
         )
         batches = data.dataset().take(data.steps_per_epoch).as_numpy_iterator()
         yield (inputs | targets for inputs, targets in batches)

@@ -85,11 +85,8 @@ class EncodedRows:
 class TrainingRows(ABC):
     """Labelled rows that a model can be trained on; see `training_batches` for an example.
 
-    For rows of a fixed length, a copy is made whose `encoded` is padded to that length. `take` must
-    read the rows from `encoded`.
-
-    Attributes:
-        encoded: the packed inputs.
+    For rows of a fixed length, a copy is made whose `encoded`, the packed inputs, is padded to that
+    length. `take` must read the rows from `encoded`.
     """
 
     encoded: EncodedRows
@@ -130,12 +127,10 @@ def training_batches(
     ([[2, 5, 3], [2, 3, 0]], [0, 1])
 
     Args:
-        examples: the rows.
+        examples: the rows; `seed` decides their order.
         batch_size: rows of a batch, a multiple of `parts`.
-        seed: decides the order.
         start: batches to leave out; they are not made.
-        part: of every batch the rows `part::parts`, for one device of several.
-        parts: how many parts there are.
+        part, parts: of every batch the rows `part::parts`, for one device of several.
         length: tokens that every row is padded to; None pads to the longest of the batch.
         group_by_length: whether the rows of a batch are of similar length.
         shuffle: False takes the rows in their order, again and again.
@@ -180,8 +175,8 @@ def training_batches(
 class ShuffledBatches:
     """The endless order of training batches.
 
-    Every epoch is a new permutation. Rows that do not fill a batch at the end of an epoch are left
-    out of it.
+    Every epoch is a new permutation, which `seed` decides. Rows that do not fill a batch at the end
+    of an epoch are left out of it.
 
     >>> order = ShuffledBatches(np.array([9, 2, 8, 3]), batch_size=2, seed=0)
     >>> order.per_epoch
@@ -190,9 +185,7 @@ class ShuffledBatches:
     [[0, 2], [1, 3]]
 
     Args:
-        lengths: int [rows], tokens of each row.
-        batch_size: rows of a batch, at most the number of rows.
-        seed: decides every permutation.
+        lengths: int [rows], tokens of each row; no fewer rows than `batch_size`.
         group_by_length: whether the rows of a batch are of similar length.
     """
 

@@ -184,26 +184,17 @@ def _is_missing(value: Any) -> bool:
 
 
 class Column(ABC):
-    """The type of one input.
-
-    Attributes:
-        name: its name.
-        rank: 1 for a text of each row, 2 for a list of texts.
-    """
+    """The type of one input; its `rank` is 1 for a text of each row, 2 for a list of texts."""
 
     name: str
     rank: ClassVar[int]
 
     @abstractmethod
     def checked(self, values: Sequence[Any], rows: Columns) -> list:
-        """The values as strings or lists of strings.
-
-        Args:
-            values: of each row.
-            rows: names the places in messages.
+        """The values of all rows as strings or lists of strings.
 
         Raises:
-            UserError: a value has another type.
+            UserError: a value has another type; `rows` names its place.
         """
 
     @abstractmethod
@@ -213,14 +204,10 @@ class Column(ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TextColumn(Column):
-    """A text of each row.
+    """A text of each row, which may be blank unless it says otherwise.
 
     >>> TextColumn("text").checked(["a film", "a play"], Columns(("text",), ([],)))
     ['a film', 'a play']
-
-    Attributes:
-        name: its name.
-        may_be_empty: whether a text may be blank.
     """
 
     name: str
@@ -241,17 +228,13 @@ class TextColumn(Column):
 
 @dataclasses.dataclass(frozen=True)
 class GroupColumn(Column):
-    """A list of texts of each row, such as the choices of a context or the words of a sentence.
+    """A list of so many texts or more of each row, such as the choices of a context or the words of
+    a sentence. Its name is a plural; one of the texts may be blank only if it says so.
 
     >>> GroupColumn("choices", fewest=2).checked([["tea"]], Columns(("choices",), ([["tea"]],)))
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: choices 0 has 1; give two or more
-
-    Attributes:
-        name: its name, a plural.
-        fewest: how many texts a list has at least.
-        may_be_empty: whether one of the texts may be blank.
     """
 
     name: str

@@ -46,8 +46,7 @@ def read_table(
     [(2, {'text': 'late, cold', 'label': 'bad'}), (3, {'text': 'lovely', 'label': 'good'})]
 
     Args:
-        path: the file.
-        file_format: one of `FORMATS`.
+        path, file_format: the file, and one of `FORMATS`.
         columns: the columns to read.
         optional: columns to read from the rows that have them; null counts as missing.
         targets: those of the columns whose values stay what they are in JSON.
@@ -86,17 +85,12 @@ def read_table(
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
     """The format of a table: its ending if that is one of `FORMATS`, or else `configured`.
 
-    A run's own files always have the configured format.
+    A run's `own` files always have the configured format.
 
     >>> format_of(Path("other.csv"), configured="tsv", own=[Path("train.csv")])
     'csv'
     >>> format_of(Path("train.csv"), configured="tsv", own=[Path("train.csv")])
     'tsv'
-
-    Args:
-        path: the table.
-        configured: the format of the run's own files.
-        own: these files.
     """
     ending = path.suffix[1:]
     is_own = path.resolve() in {each.resolve() for each in own}

@@ -37,7 +37,7 @@ class Label(Target):
 
     classes: tuple[str, ...] = ()
 
-    def checked(self, rows: Columns) -> list[str]:
+    def checked(self, rows: Columns) -> list:
         """Names. Whole numbers and booleans become text."""
         return class_names(rows.known_targets(), lambda row: rows.at(row, self.what))
 
@@ -91,7 +91,7 @@ class Labels(Label):
 
     what: ClassVar[str] = "labels"
 
-    def checked(self, rows: Columns) -> list[tuple[str, ...]]:  # type: ignore[override]
+    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
         """The names of each row; a row may have none."""
         return [self._names(rows, row, each) for row, each in enumerate(rows.known_targets())]
 
@@ -186,14 +186,10 @@ def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[s
     """Names of classes as text.
 
     Whole numbers and booleans name classes too, whole numbers also as floats: pandas writes them so
-    where others are missing.
+    where others are missing. `place` gives the place of one of them, for messages.
 
     >>> class_names(["good", "bad"]), class_names([1, 0.0]), class_names([True])
     (['good', 'bad'], ['1', '0'], ['True'])
-
-    Args:
-        values: the names.
-        place: gives the place of one of them, for messages.
 
     Raises:
         UserError: a name is missing or a fraction, or texts, numbers and booleans are mixed.

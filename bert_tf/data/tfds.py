@@ -20,8 +20,7 @@ def tfds() -> Any:
 def tfds_builder(name: str) -> Any:
     """The data set, which is downloaded and prepared if it is not on this machine yet.
 
-    Args:
-        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
+    Its name is TFDS's, such as glue/mnli or imdb_reviews:1.0.0, or a folder that it has prepared.
 
     Raises:
         UserError: TFDS is not installed, does not know the data set or cannot prepare it.

@@ -25,19 +25,15 @@ def map_until_exit(
     function: Callable[[np.ndarray], Sequence[np.ndarray]],
     types: Sequence[tf.DType],
 ) -> tf.data.Dataset:
-    """Maps `function` over a dataset of single tensors, one call at a time.
+    """Maps `function` over a dataset of single tensors, one call at a time, in another thread.
 
-    The dataset ends when the program ends.
+    It takes NumPy arrays and returns those of these types; their shapes stay unknown. The dataset
+    ends when the program ends.
 
     >>> dataset = tf.data.Dataset.range(3)
     >>> pairs = map_until_exit(dataset, lambda n: [n, n * n], [tf.int64, tf.int64])
     >>> [(int(n), int(square)) for n, square in pairs]
     [(0, 0), (1, 1), (2, 4)]
-
-    Args:
-        dataset: its elements are passed to `function` as NumPy arrays.
-        function: Python, called from other threads than the reader's.
-        types: of the arrays it returns; their shapes stay unknown.
     """
 
     def call(element: np.ndarray) -> tuple[np.ndarray | np.bool_, ...]:

@@ -47,10 +47,7 @@ def soft_targets(
     >>> float(soft_targets("values", teacher, student, 1.0)[0])
     2.0
 
-    Args:
-        kind: as in `Matched`.
-        teacher, student: float32 [..., n].
-        temperature: T; values have none.
+    Both are float32 [..., n]. The temperature is T; values have none.
     """
     if kind == "values":
         return tf.reduce_mean(tf.math.squared_difference(teacher, student), axis=-1)

@@ -1,5 +1,6 @@
 """What a student learns from its teacher in one training step."""
 
+import contextvars
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,12 +12,16 @@ from bert_tf.checkpoints.layers import spread
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.refusals import mistake
 from bert_tf.distillation import losses
-from bert_tf.distillation.watching import Watch, make_watchable, watching
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.errors import UserError
 
 # Query, key and value of a block, and the mask of its rows.
 _Heads = tuple[Mapping[str, tf.Tensor], tf.Tensor]
+# Replicas of a strategy train in threads of their own, and each has its own context.
+# Whether to collect intermediates, too, and what each call of an encoder has computed, in turn.
+_watched: contextvars.ContextVar[tuple[bool, list[Encoded]] | None] = contextvars.ContextVar(
+    "watched", default=None
+)
 
 
 class Teaching:
@@ -67,7 +72,7 @@ class Teaching:
         if not used:
             return
         for encoder in (ours, theirs):
-            make_watchable(encoder)
+            _make_watchable(encoder)
             if len(encoder.towers()) > 1 or encoder.config.bilstm:
                 raise UserError(
                     f"the loss {used[0]} supports only encoders with a single stack of blocks and "
@@ -124,7 +129,7 @@ class Teaching:
                 "or remove hidden"
             )
 
-    def answers(self, x: Any) -> tuple[Any, Watch]:
+    def answers(self, x: Any) -> tuple[Any, list[Encoded]]:
         """The teacher's outputs for a batch, and those of its layers that are compared."""
         return self._watched(lambda: self.teacher(x, training=False))
 
@@ -133,7 +138,7 @@ class Teaching:
         student: Any,
         x: Any,
         y: Any,
-        taught: tuple[Any, Watch],
+        taught: tuple[Any, list[Encoded]],
         hard: Callable[[Any], tf.Tensor],
         sums: Mapping[str, tf.Tensor],
     ) -> tuple[Any, tf.Tensor]:
@@ -151,15 +156,20 @@ class Teaching:
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
 
     def learn(
-        self, student: Any, x: Any, y: Any, taught: tuple[Any, Watch], sums: Mapping[str, tf.Tensor]
+        self,
+        student: Any,
+        x: Any,
+        y: Any,
+        taught: tuple[Any, list[Encoded]],
+        sums: Mapping[str, tf.Tensor],
     ) -> tuple[Any, tf.Tensor]:
         """As `train`, without the task's own loss: the targets do not matter."""
         settings, shares = self.settings, []
-        outputs, watch = self._watched(lambda: student(x, training=True))
+        outputs, encoded = self._watched(lambda: student(x, training=True))
         if settings.soft:
             shares.append(settings.soft * self._soft(student, y, outputs, taught[0], sums))
         if self._watches:
-            ours, theirs = _only(watch), _only(taught[1])
+            ours, theirs = _only(encoded), _only(taught[1])
             mask = tf.not_equal(tf.reshape(x["input_mask"], [-1, tf.shape(x["input_mask"])[-1]]), 0)
             losses_of_rows = tf.add_n(self._inner(ours, theirs, mask))
             # Several sequences may make one row of the batch.
@@ -211,11 +221,16 @@ class Teaching:
         projection = self.weights[min(number, 1)]
         return tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
 
-    def _watched(self, call: Callable[[], Any]) -> tuple[Any, Watch]:
+    def _watched(self, call: Callable[[], Any]) -> tuple[Any, list[Encoded]]:
+        """What a call of a model gives, and what its encoder computed, if that is compared."""
+        encoded: list[Encoded] = []
         if not self._watches:
-            return call(), Watch(False)
-        with watching(bool(self.settings.attention or self.settings.relations)) as watch:
-            return call(), watch
+            return call(), encoded
+        token = _watched.set((bool(self.settings.attention or self.settings.relations), encoded))
+        try:
+            return call(), encoded
+        finally:
+            _watched.reset(token)
 
 
 def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> DistillationLosses:
@@ -285,14 +300,14 @@ def check_teacher(student: Any, teacher: Any) -> None:
         )
 
 
-def _only(watch: Watch) -> Encoded:
+def _only(encoded: list[Encoded]) -> Encoded:
     """What the encoder of a model has computed."""
-    if len(watch.encoded) != 1:
+    if len(encoded) != 1:
         raise UserError(
-            f"the model called its encoder {len(watch.encoded)} times, but hidden, attention and "
+            f"the model called its encoder {len(encoded)} times, but hidden, attention and "
             "relations require a single call; remove these losses"
         )
-    return watch.encoded[0]
+    return encoded[0]
 
 
 def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads]:
@@ -311,3 +326,32 @@ def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads,
         return cut, encoded.layout.key_mask[:, :width]
 
     return heads(theirs, high), heads(ours, low)
+
+
+def _make_watchable(encoder: Encoder) -> None:
+    """Replaces `encode` and `encode_at` of this one encoder, so that `_watched` collects from it.
+
+    It then computes every token of its last layer, also where the head reads only some.
+    """
+    if "encode" in encoder.__dict__:
+        return
+    usual, usual_at = encoder.encode, encoder.encode_at
+
+    def encode(
+        inputs: Mapping[str, tf.Tensor], training: bool = False, with_intermediates: bool = False
+    ) -> Encoded:
+        watched = _watched.get()
+        if watched is None:
+            return usual(inputs, training, with_intermediates)
+        encoded = usual(inputs, training, with_intermediates or watched[0])
+        watched[1].append(encoded)
+        return encoded
+
+    def encode_at(
+        inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        if _watched.get() is None:
+            return usual_at(inputs, positions, training)
+        return encode(inputs, training).select(positions)
+
+    encoder.__dict__.update(encode=encode, encode_at=encode_at)

@@ -124,11 +124,7 @@ def _intro(subject: Subject) -> str:
 
 
 def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None]) -> list[Row]:
-    """A row for the first of every column, one for the second, and so on.
-
-    Args:
-        columns: texts, or lists of texts, by the name of the model's input; None where there is no
-            such column.
+    """A row for the first of every column, one for the second, and so on; None is no column.
 
     Raises:
         UserError: columns of different length.
@@ -145,10 +141,7 @@ def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None
 def check_rows(rows: Iterable[Row], accepted: Sequence[tuple[str, ...]], path: str) -> None:
     """Raises UserError where a row is not what a model takes, or a text of it is empty.
 
-    Args:
-        rows: the rows.
-        accepted: the names of the inputs of a row; several where there is a choice.
-        path: of the model.
+    A model accepts the names of the inputs of a row; several where there is a choice.
     """
     for number, row in enumerate(rows, start=1):
         if not any(set(row) == set(names) for names in accepted):

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from bert_tf.interpret.calibration import Calibration
 from bert_tf.templates import macros
 
 _TEMPLATE = macros("bert_tf/interpret/charts.html")
+# A number as an answer; a table with a heading, and a name and numbers in each row, where NaN is a
+# dash; and names with counts, int [classes given, classes predicted].
+score, table, confusion_table = _TEMPLATE.score, _TEMPLATE.table, _TEMPLATE.confusions
 # Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
@@ -18,12 +20,7 @@ _ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
-    """A rectangle for points of two numbers.
-
-    Attributes:
-        low, high: float [2], the numbers at its corners.
-        width, height: pixels.
-    """
+    """A rectangle of some pixels for points of two numbers; float [2] are those at its corners."""
 
     low: np.ndarray
     high: np.ndarray
@@ -70,16 +67,6 @@ def bars(names: Sequence[str], shares: Sequence[float], title: str = "") -> Mark
     return _TEMPLATE.bars([*zip(names, shares, strict=True)], title)
 
 
-def score(value: float) -> Markup:
-    """A number as an answer."""
-    return _TEMPLATE.score(value)
-
-
-def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> Markup:
-    """A table with a name and numbers in each row; NaN is a dash."""
-    return _TEMPLATE.table(head, rows)
-
-
 def scatter(
     places: np.ndarray,
     names: Sequence[str],
@@ -89,16 +76,10 @@ def scatter(
     legend: Sequence[tuple[str, str]] = (),
     diagonal: bool = False,
 ) -> Markup:
-    """Points in a plane.
+    """Points in a plane, float [points, 2], with tooltips.
 
-    Args:
-        places: float [points, 2].
-        names: the tooltip of each point.
-        colours: the colour of each point.
-        axes: the labels of the horizontal and the vertical axis.
-        marks: names and places, float [2], of points that stand out.
-        legend: names and colours.
-        diagonal: whether both axes have the same numbers, and the line of equal ones is drawn.
+    Marks are names and places, float [2], of points that stand out. With `diagonal`, both axes have
+    the same numbers, and the line of equal ones is drawn.
     """
     everything = np.concatenate([places, *(place[None, :] for _, place in marks)])
     frame = Frame.around(everything, square=diagonal)
@@ -120,15 +101,9 @@ def between(share: float) -> str:
     return f"rgb({' '.join(map(str, mixed))})"
 
 
-def confusion_table(names: Sequence[str], counts: np.ndarray) -> Markup:
-    """Rows are what was given, columns what was predicted, int [classes, classes]."""
-    return _TEMPLATE.confusions(names, counts)
-
-
-def reliability(calibration: Calibration) -> Markup:
-    """How often predictions are right over how sure they are, and how many there are."""
+def reliability(counts: np.ndarray, confidence: np.ndarray, accuracy: np.ndarray) -> Markup:
+    """How often predictions are right over how sure they are, and how many there are: [bins]."""
     frame = Frame(np.zeros(2), np.ones(2), 300, 300)
-    counts, confidence, accuracy, _ = calibration
     bins, share = len(counts), counts / max(counts.max(), 1)
     drawn = [
         (

@@ -79,19 +79,11 @@ def importances(
 
 
 def _gradients(
-    encoder: Encoder,
-    inputs: Inputs,
-    vectors: tf.Tensor,
-    score: Callable[[Inputs], tf.Tensor],
+    encoder: Encoder, inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
 ) -> tf.Tensor:
     """The gradients of the outputs by the embeddings' vectors, at some of them.
 
-    Args:
-        encoder, inputs, score: as for `importances`.
-        vectors: float32 [rows, tokens, hidden].
-
-    Returns:
-        float32 [outputs, rows, tokens, hidden].
+    These are float32 [rows, tokens, hidden], the gradients [outputs, rows, tokens, hidden].
     """
     repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
     with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:

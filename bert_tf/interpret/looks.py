@@ -2,23 +2,39 @@
 
 import base64
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.interpret.attention import AttentionMaps
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.interpret.importance import Importances
+
+# Tokens of an input that are shown; a map of more could not be read.
+MOST_TOKENS = 96
+
+
+class AttentionMaps(NamedTuple):
+    """The attention of all heads in one input.
+
+    Attributes:
+        layers: name of each layer.
+        places: int [shown], the tokens that are shown.
+        probabilities: float32 [layers, heads, shown, shown]: how much of each token (last axis) a
+            token takes. Where all tokens are shown a row adds up to 1.
+    """
+
+    layers: tuple[str, ...]
+    places: np.ndarray
+    probabilities: np.ndarray
 
 
 class SeenInput(NamedTuple):
-    """One input of the encoder.
+    """One input of the encoder: where the heads look, and what its tokens add to outputs.
 
-    Attributes:
-        title: what it is, where a text has several; else "".
-        tokens: its pieces.
-        attention: where the heads look.
-        explained: what its tokens add to outputs.
+    The title says what it is, where a text has several; else it is "".
     """
 
     title: str
@@ -40,12 +56,7 @@ class SeenInput(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A point of the projection that belongs to a text.
-
-    Attributes:
-        name: the text next to it.
-        vector: float32 [hidden].
-    """
+    """A point of the projection, float32 [hidden], and the text next to it."""
 
     name: str
     vector: np.ndarray
@@ -53,14 +64,7 @@ class Mark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """A text that was looked at.
-
-    Attributes:
-        heading: the text, or both of a pair.
-        answer: what the model says.
-        inputs: what it was given.
-        marks: its points in the projection.
-    """
+    """A text, or both of a pair, that a model looked at: its answer, inputs and points."""
 
     heading: tuple[str, ...]
     answer: Markup
@@ -69,14 +73,47 @@ class Look:
 
 
 class PageSection(NamedTuple):
-    """A part of the page about the dev data.
-
-    Attributes:
-        title: its heading.
-        picture: what is shown.
-        note: how to read it.
-    """
+    """A part of the page about the dev data; the note says how to read the picture."""
 
     title: str
     picture: Markup
     note: str
+
+
+def attention_maps(
+    encoder: Encoder, inputs: Mapping[str, tf.Tensor], places: np.ndarray
+) -> AttentionMaps:
+    """The attention in one input, each int32 [1, tokens] without padding, at int [shown] places."""
+    towers, names, maps = encoder.towers().values(), [], []
+    for tower in towers:
+        direction = f" {tower.config.attention.replace('_', ' ')}" if len(towers) > 1 else ""
+        encoded = tower.encode(inputs, with_intermediates=True)
+        for number, intermediates in enumerate(encoded.intermediates, start=1):
+            names.append(f"{number}{direction}")
+            of_all = tf.cast(intermediates["attention_probabilities"][0], tf.float32).numpy()
+            maps.append(of_all[:, places][:, :, places])
+    return AttentionMaps(tuple(names), places, np.stack(maps))
+
+
+def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) -> np.ndarray:
+    """Which tokens of an input to show: all, or where they are too many, some.
+
+    Of one text that is a stretch around `focus`; of a pair as much of the first text as fits in
+    half of the room, and such a stretch of the second.
+
+    Args:
+        type_ids: int [tokens], 0 in the first text and 1 in the second.
+        focus: a place of interest.
+        most: how many to show.
+
+    Returns:
+        int [shown], ascending.
+    """
+    tokens = len(type_ids)
+    if tokens <= most:
+        return np.arange(tokens)
+    second = int(type_ids.argmax())  # 0 where there is none
+    head = min(second, most // 2)
+    stretch = most - head
+    start = min(max(focus - stretch // 2, second), tokens - stretch)
+    return np.concatenate([np.arange(head), np.arange(start, start + stretch)])

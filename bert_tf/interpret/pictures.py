@@ -41,11 +41,9 @@ class Pictures(ABC):
         return []
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
-        """What it says of the dev data of a run; by default nothing.
+        """What it says of so many rows of the dev data of a run; by default nothing.
 
-        Args:
-            rows: how many of them to take.
-            marks: of the texts that were looked at.
+        The marks are of the texts that were looked at.
 
         Raises:
             UserError: the data cannot be read.

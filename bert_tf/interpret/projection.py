@@ -1,6 +1,7 @@
 """Vectors of texts seen in two dimensions: principal components (Pearson 1901)."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,28 +10,16 @@ from bert_tf.data.batching import batches_by_length
 from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 
 
-class Plane:
-    """The two directions in which vectors differ most, by scikit-learn's `PCA`.
+def plane_of(vectors: np.ndarray) -> Any:
+    """The two directions in which three or more vectors, float [vectors, hidden], differ most.
 
-    An axis may point either way; here its largest part is positive.
-
-    Args:
-        vectors: float [vectors, hidden], three or more.
-
-    Attributes:
-        shares: float64 [2], the share of the vectors' variance along each.
+    It is a `PCA` of scikit-learn, fitted in float64. An axis may point either way; here its largest
+    part is positive.
     """
+    from sklearn.decomposition import PCA
 
-    def __init__(self, vectors: np.ndarray):
-        from sklearn.decomposition import PCA
-
-        with np.errstate(invalid="ignore"):  # equal vectors have no variance to share
-            self._components = PCA(n_components=2).fit(vectors.astype(np.float64))
-        self.shares = np.nan_to_num(self._components.explained_variance_ratio_)
-
-    def places(self, vectors: np.ndarray) -> np.ndarray:
-        """float64 [vectors, 2]: where vectors are seen in the plane."""
-        return self._components.transform(vectors)
+    with np.errstate(invalid="ignore"):  # equal vectors have no variance to share
+        return PCA(n_components=2).fit(vectors.astype(np.float64))
 
 
 def pooled(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:
@@ -53,14 +42,10 @@ def row_vectors(
     lengths: np.ndarray,
     batch_size: int = 32,
 ) -> np.ndarray:
-    """float32 [rows, hidden]: a vector for each input.
+    """float32 [rows, hidden]: a vector for each input; rows of similar length share a batch.
 
-    Args:
-        encoder: the encoder.
-        pooling: `pooled` or `mean`.
-        inputs_of: the encoder's inputs [batch, seq_len] for some rows.
-        lengths: int [rows], tokens of each.
-        batch_size: rows of a batch; those of similar length share one.
+    `pooling` is `pooled` or `mean`; `inputs_of` gives the encoder's inputs [batch, seq_len] for
+    some rows; `lengths`, int [rows], are their tokens.
     """
     form = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
 

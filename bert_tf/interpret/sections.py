@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.interpret import charts
-from bert_tf.interpret.calibration import Calibration, Confusions
 from bert_tf.interpret.looks import Mark, PageSection
-from bert_tf.interpret.projection import Plane
+from bert_tf.interpret.projection import plane_of
 from bert_tf.templates import figures
 
 # Fewer vectors than these say nothing about directions.
@@ -15,6 +14,10 @@ _FEWEST = 3
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are shown of a text.
 _LONGEST = 120
+_BINS = 10
+# Classes that a table of confusions has room for.
+_MOST_CLASSES = 24
+_OTHERS = "(all others)"
 
 
 def draw(rows: int, most: int) -> np.ndarray:
@@ -36,22 +39,11 @@ def by_label(
     marks: Sequence[Mark],
     note: str,
 ) -> list[PageSection]:
-    """The projection, with a colour for each label.
-
-    Args:
-        vectors: float32 [points, hidden].
-        texts: what each point is.
-        labels: int [points], places in `names`.
-        names: of all labels.
-        marks: what stands out.
-        note: what the points are.
-    """
+    """The projection of float32 [points, hidden]; the colour is the label, a place in `names`."""
     palette = charts.colours_of(len(names))
     titles = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
-    colours = [palette[label] for label in labels]
-    there = sorted(set(labels))
-    legend = [(names[i], palette[i]) for i in there]
-    return projection(vectors, titles, colours, legend, marks, note)
+    legend = [(names[i], palette[i]) for i in sorted(set(labels))]
+    return projection(vectors, titles, [palette[i] for i in labels], legend, marks, note)
 
 
 def by_number(
@@ -63,16 +55,9 @@ def by_number(
     note: str,
     found: str,
 ) -> list[PageSection]:
-    """The projection, coloured by what is given, and the predictions compared with that.
+    """The projection of float32 [points, hidden], and what was predicted against what was given.
 
-    Args:
-        vectors: float32 [points, hidden].
-        texts: what each point is.
-        given: float [points], the number of each.
-        predicted: float [points], what the model says.
-        marks: what stands out.
-        note: what the points are.
-        found: how good the predictions are, in words.
+    Both are float [points]. `found` says in words how good the predictions are.
     """
     titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
     low, high = float(given.min()), float(given.max())
@@ -112,36 +97,28 @@ def projection(
     """The points in the plane of their two principal components; nothing if they are too few."""
     if len(vectors) < _FEWEST:
         return []
-    plane = Plane(vectors)
-    first, second = (f"component ({share:.1%} of the variance)" for share in plane.shares)
+    plane = plane_of(vectors)
+    shares = np.nan_to_num(plane.explained_variance_ratio_)
+    first, second = (f"component ({share:.1%} of the variance)" for share in shares)
     axes = (f"first {first}", f"second {second}")
-    placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
+    placed = [(mark.name, plane.transform(mark.vector[None])[0]) for mark in marks]
     shown = [shortened(each) for each in titles]
-    picture = charts.scatter(plane.places(vectors), shown, colours, axes, placed, legend)
+    picture = charts.scatter(plane.transform(vectors), shown, colours, axes, placed, legend)
     rings = " Rings mark the texts above." if marks else ""
     return [PageSection("Embeddings", picture, f"{note}{rings}")]
 
 
 def classes(
-    names: Sequence[str],
-    probabilities: np.ndarray,
-    given: np.ndarray,
-    what: str,
+    names: Sequence[str], probabilities: np.ndarray, given: np.ndarray, what: str
 ) -> list[PageSection]:
-    """Confusions and calibration of predicted classes.
-
-    Args:
-        names: of the classes.
-        probabilities: float32 [predictions, classes].
-        given: int [predictions], the right classes.
-        what: the predictions are of.
+    """Confusions and calibration of float32 [predictions, classes], of which int [predictions] are
+    right.
     """
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
+    note = f"{right.mean():.1%} of {len(given)} {what} are right."
     return [
-        confusions(
-            names, given, predicted, f"{right.mean():.1%} of {len(given)} {what} are right."
-        ),
+        confusions(names, given, predicted, note),
         calibration(probabilities.max(axis=1), right, what),
     ]
 
@@ -150,18 +127,63 @@ def confusions(
     names: Sequence[str], given: np.ndarray, predicted: np.ndarray, note: str
 ) -> PageSection:
     """The table of int [predictions] by int [predictions]."""
-    picture = charts.confusion_table(*Confusions.of(names, given, predicted))
+    picture = charts.confusion_table(*confusion_counts(names, given, predicted))
     return PageSection("Confusions", picture, f"{note} The shade shows the share of the row.")
 
 
 def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSection:
     """The reliability diagram of float32 [predictions] and bool [predictions]."""
-    found = Calibration.of(confidence, right)
+    *bins, error = calibrated(confidence, right)
     note = (
-        f"Expected calibration error {figures(found.error)}, from {len(right)} {what} in "
-        f"{len(found.counts)} bins (Guo et al. 2017). Blue bars show the accuracy of each bin. "
+        f"Expected calibration error {figures(error)}, from {len(right)} {what} in "
+        f"{_BINS} bins (Guo et al. 2017). Blue bars show the accuracy of each bin. "
         "Dots show accuracy against mean predicted probability; a perfectly calibrated model "
         "lies on the dashed line. Grey bars show the number of predictions, relative to the "
         "fullest bin."
     )
-    return PageSection("Calibration", charts.reliability(found), note)
+    return PageSection("Calibration", charts.reliability(*bins), note)
+
+
+def calibrated(
+    confidence: np.ndarray, right: np.ndarray, bins: int = _BINS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """How often predictions are right compared with how sure they are, float [n] and bool [n].
+
+    Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
+    their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
+    and the expected calibration error: the mean distance of the two, by predictions.
+
+    Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599).
+    """
+    from sklearn.calibration import calibration_curve
+
+    inner = np.linspace(0, 1, bins + 1)[1:-1]
+    counts = np.bincount(np.searchsorted(inner, confidence), minlength=bins)
+    sure, correct = np.zeros(bins), np.zeros(bins)
+    # It leaves out empty bins.
+    filled = calibration_curve(right.astype(int), confidence, n_bins=bins, pos_label=1)
+    correct[counts > 0], sure[counts > 0] = filled
+    error = float(counts @ np.abs(sure - correct) / max(counts.sum(), 1))
+    return counts, sure, correct, error
+
+
+def confusion_counts(
+    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = _MOST_CLASSES
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """The classes, and int64 [classes given, classes predicted], of int [rows] by int [rows].
+
+    Where there are more classes than `most`, the least frequent ones become one.
+    """
+    from sklearn.metrics import confusion_matrix
+
+    classes = len(names)
+    counts = confusion_matrix(given, predicted, labels=range(classes))
+    if classes <= most:
+        return tuple(names), counts
+    frequent = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")
+    kept = np.sort(frequent[: most - 1])
+    place = np.full(classes, most - 1)
+    place[kept] = np.arange(most - 1)
+    merged = np.zeros((most, most), np.int64)
+    np.add.at(merged, (place[:, None], place[None, :]), counts)
+    return (*(names[i] for i in kept), _OTHERS), merged

@@ -14,9 +14,8 @@ from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.interpret.attention import attention_maps, shown_places
 from bert_tf.interpret.importance import Importances, Inputs, blanked, importances
-from bert_tf.interpret.looks import SeenInput
+from bert_tf.interpret.looks import SeenInput, attention_maps, shown_places
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.tasks import from_checkpoint, loading, registry
@@ -112,19 +111,11 @@ class Subject:
         return self.task
 
     def seen(
-        self,
-        title: str,
-        inputs: Inputs,
-        explained: Sequence[Importances] = (),
-        focus: int = 0,
+        self, title: str, inputs: Inputs, explained: Sequence[Importances] = (), focus: int = 0
     ) -> SeenInput:
-        """What can be seen of one input.
+        """What can be seen of one input, each int32 [1, tokens] without padding.
 
-        Args:
-            title: what it is, where a text has several inputs.
-            inputs: the encoder's, each int32 [1, tokens], without padding.
-            explained: what its tokens add to outputs.
-            focus: a place of interest, where not all tokens can be shown.
+        `focus` is a place of interest, where not all tokens can be shown.
         """
         ids = inputs["input_word_ids"].numpy()[0]
         tokens = tuple(self.tokenizer.vocabulary[number] for number in ids)

@@ -32,11 +32,9 @@ _OPEN, _CLOSE = 1, 2
 
 
 class _FlatPieces(NamedTuple):
-    """The pieces of some texts in one list.
+    """The pieces of some texts in one list: int32 [pieces], and the bytes of their texts likewise.
 
     splits: int32 [batch + 1], the first piece of each text.
-    ids: int32 [pieces].
-    starts, ends: int32 [pieces], bytes of the piece's text.
     """
 
     splits: tf.Tensor
@@ -82,14 +80,12 @@ class LiteTokenizer:
     >>> ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(["The cats sat."]))
     >>> ids.to_list(), starts.to_list(), ends.to_list()
     ([[5, 6, 7, 8, 9]], [[0, 4, 7, 9, 12]], [[3, 7, 8, 12, 13]])
+
+    Raises:
+        UserError: the tokenizer has settings that cannot be followed here.
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Takes the vocabulary and the settings of `tokenizer`.
-
-        Raises:
-            UserError: it has settings that cannot be followed here.
-        """
         settings = tokenizer.settings
         lacking = {
             "strip_accents": settings.strips_accents != settings.lower_case,
@@ -188,11 +184,10 @@ class LiteTokenizer:
     def _joined(
         self, segments: Sequence[tf.Tensor], counts: Sequence[tf.Tensor], max_length: int
     ) -> tuple[Features, tf.Tensor, tf.Tensor]:
-        """Joins the first `counts` pieces of segments, each int32 [pieces].
+        """Joins the first `counts` pieces of segments, each int32 [pieces], to the features.
 
-        Returns:
-            The features; which tokens are pieces of the last segment, bool [max_length]; and their
-            places in it, int32 [max_length].
+        Also returns which tokens are pieces of the last segment, bool [max_length], and their
+        places in it, int32 [max_length].
         """
         tokenizer = self.tokenizer
         token = tf.range(max_length)
@@ -297,15 +292,10 @@ class LiteTokenizer:
 
 
 def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Where texts hold special tokens: two tensors int32 [slots].
+    """Where texts, string [batch], hold special tokens: two tensors int32 [slots].
 
-    Args:
-        texts: string [batch].
-        first_slots: as in `ByteTraits`.
-
-    Returns:
-        1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
-        first byte of each token.
+    1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
+    first byte of each token. For `first_slots` see `ByteTraits`.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
     decoding, special = _special_models()

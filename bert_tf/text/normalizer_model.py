@@ -85,14 +85,23 @@ def normalizer_model(
     Returns:
         uint8 [bytes].
     """
-    pool = _Pool()
-    values = np.zeros(_CODE_POINTS, np.int64)
+    # The op requires a pool, even if all strings are empty.
+    pool, values = bytearray(b" "), np.zeros(_CODE_POINTS, np.int64)
+
+    def value(string: str) -> int:
+        """The trie's value for a character that becomes `string`."""
+        data = string.encode()
+        assert len(data) < 1 << _LENGTH_BITS, string
+        place = len(pool) if data else 0
+        pool.extend(data)
+        return _REPLACED | place << _LENGTH_BITS | len(data)
+
     for string, code_points in replacements.items():
-        values[code_points] = pool.value(string)
-    units = _double_array(_utf8_trie(values, pool.value(broken)))
+        values[code_points] = value(string)
+    units = _double_array(_utf8_trie(values, value(broken)))
     builder = flatbuffers.Builder(0)
     trie = builder.CreateNumpyVector(units)
-    strings = builder.CreateNumpyVector(np.frombuffer(bytes(pool.strings), np.uint8))
+    strings = builder.CreateNumpyVector(np.frombuffer(bytes(pool), np.uint8))
     # The fields of FastBertNormalizerModel. Field 0 only records how tf-text made the model.
     builder.StartObject(4)
     builder.PrependUOffsetTRelativeSlot(1, trie, 0)
@@ -102,30 +111,11 @@ def normalizer_model(
     return np.frombuffer(bytes(builder.Output()), np.uint8)
 
 
-class _Pool:
-    """The strings of all replacements, each stored once."""
-
-    def __init__(self) -> None:
-        # The op requires a pool, even if all strings are empty.
-        self.strings = bytearray(b" ")
-        self._values: dict[str, int] = {"": _REPLACED}
-
-    def value(self, string: str) -> int:
-        """The trie's value for a character that becomes `string`."""
-        if string not in self._values:
-            data = string.encode()
-            assert len(data) < 1 << _LENGTH_BITS, string
-            self._values[string] = _REPLACED | len(self.strings) << _LENGTH_BITS | len(data)
-            self.strings += data
-        return self._values[string]
-
-
 def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
     """The nodes of the trie, each before its parents; the last is the root.
 
-    Args:
-        values: int [_CODE_POINTS], 0 for a code point without a value.
-        broken: the value of bytes that are no whole character.
+    `values`, int [_CODE_POINTS], are 0 for code points without one. `broken` is that of bytes that
+    are no whole character.
     """
     numbers: dict[_Node, int] = {}
 
@@ -188,8 +178,7 @@ def _double_array(nodes: list[_Node]) -> np.ndarray:
 def _bases(children: list[list[int]]) -> list[int]:
     """A base for each node, so that no two nodes share a base, and no two children a unit.
 
-    Args:
-        children: the bytes of each node's children, 0 for its value.
+    `children` are the bytes of each node's children, 0 for its value.
     """
     bases = np.zeros(len(children), np.int64)
     leaves = np.array([each == [0] for each in children])

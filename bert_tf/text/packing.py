@@ -34,28 +34,24 @@ class Preprocessor:
     [[2, 5, 6, 3, 7, 8, 3, 0]]
     >>> features["input_type_ids"].numpy().tolist()
     [[0, 0, 0, 0, 1, 1, 1, 0]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: most tokens in a row, special ones included.
+        padding: "max_length" pads every row to it; "batch" only to the longest row.
+
+    Raises:
+        UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
     """
 
     def __init__(
         self, tokenizer: Tokenizer, max_length: int = 128, padding: Padding = "max_length"
     ):
-        """Stores the settings.
-
-        Args:
-            tokenizer: makes the pieces.
-            max_length: most tokens in a row, special ones included.
-            padding: "max_length" pads every row to it; "batch" only to the longest row.
-
-        Raises:
-            UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
-        """
         if max_length < 5:
             raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
         if padding not in ("max_length", "batch"):
             raise UserError(f"padding is {padding!r}; choose 'max_length' or 'batch'")
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.padding = padding
+        self.tokenizer, self.max_length, self.padding = tokenizer, max_length, padding
 
     def __call__(self, texts: Any) -> Features:
         """Tokenizes and packs a batch.
@@ -106,11 +102,7 @@ class GroupPreprocessor:
         self._max_bytes = max_bytes
 
     def __call__(self, texts: Sequence[tf.Tensor]) -> Features:
-        """The dict of `Preprocessor`, padded to the longest row.
-
-        Args:
-            texts: one or two, each string [batch].
-        """
+        """The dict of `Preprocessor`, padded to the longest row, of one or two string [batch]."""
         features = map_in_groups(
             lambda rows: self._preprocess(tuple(rows.values())),
             dict(zip(("first", "second"), texts, strict=False)),
@@ -216,14 +208,10 @@ def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> li
 
 
 def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:
-    """How many pieces `truncate` keeps of segments of these lengths.
+    """How many pieces `truncate` keeps of one or two segments of these lengths, int [...].
 
     >>> [each.numpy().tolist() for each in kept([tf.constant([5]), tf.constant([2])], budget=4)]
     [[2], [2]]
-
-    Args:
-        lengths: one or two tensors int [...].
-        budget: int, or a scalar of their type.
     """
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], budget)]

@@ -27,9 +27,6 @@ def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
 
     >>> list(merged_pieces({"cat": 3, "cats": 2, "sat": 1}))
     ['##at', 'cat', 'cats']
-
-    Args:
-        word_counts: how often each word occurs.
     """
     words = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     occurrences = list(word_counts.values())

@@ -29,10 +29,8 @@ def map_in_groups(
     >>> map_in_groups(lengths, texts, max_bytes=8).numpy().tolist()  # two groups
     [7, 3, 1]
 
-    Args:
-        function: as for `map_in_parts`.
-        texts: each string [batch].
-        max_bytes: most bytes in a group of rows; a row with more is a group of its own.
+    The function is as for `map_in_parts`, the texts are string [batch]. A row with more bytes is a
+    group of its own.
     """
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)
@@ -57,10 +55,8 @@ def map_in_chunks(
     >>> map_in_chunks(sums, inputs, max_tokens=4).numpy().tolist()  # chunks of two rows and one
     [3, 7, 11]
 
-    Args:
-        function: as for `map_in_parts`.
-        inputs: tensors [rows, seq_len].
-        max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
+    The function is as for `map_in_parts`, the inputs are [rows, seq_len]. Padding counts as tokens,
+    and a single row that has more is taken alone.
     """
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
@@ -79,10 +75,6 @@ def map_rows(
     >>> results = map_rows(noisy, inputs, max_tokens=4).numpy()
     >>> results[0] == results[2], results[0] == results[1]
     (np.True_, np.False_)
-
-    Args:
-        function: as for `map_in_parts`; the first axis of its outputs is that of its inputs.
-        inputs, max_tokens: as for `map_in_chunks`.
     """
     first = first_equal(tf.concat([*inputs.values()], axis=1))
     results = map_in_chunks(function, inputs, max_tokens)
@@ -90,13 +82,10 @@ def map_rows(
 
 
 def first_equal(rows: tf.Tensor) -> tf.Tensor:
-    """int32 [rows]: for each row the number of the first row that equals it.
+    """int32 [rows]: for each row, of whole numbers or float32, the first row that equals it.
 
     >>> first_equal(tf.constant([[1, 2], [3, 4], [1, 2]])).numpy().tolist()
     [0, 1, 0]
-
-    Args:
-        rows: [rows, ...], of whole numbers or of float32.
     """
     # On the CPU the operation takes an axis; it was not tried on another device.
     with tf.device("/CPU:0"):

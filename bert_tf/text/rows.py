@@ -46,24 +46,16 @@ def joined_starts(sizes: tf.Tensor, splits: tf.Tensor) -> tf.Tensor:
     >>> splits = tf.constant([0, 2, 3])
     >>> joined_starts(tf.constant([3, 4, 5]), splits).numpy().tolist()  # "the cats" and "sleep"
     [0, 4, 0]
-
-    Args:
-        sizes: int32 [values], bytes of each string.
-        splits: int32 [rows + 1].
     """
     starts = splits_of(sizes + 1)
     return starts[:-1] - tf.gather(starts, tf.gather(splits, owners(splits)))
 
 
 def ragged(values: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
-    """Rows of values, with splits int64 as most ops of TensorFlow make them.
+    """Rows of values [values, ...], with splits int64 as most ops of TensorFlow make them.
 
     >>> ragged(tf.constant([5, 6, 7]), splits=tf.constant([0, 2, 3])).to_list()
     [[5, 6], [7]]
-
-    Args:
-        values: [values, ...].
-        splits: int [rows + 1].
     """
     return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
 

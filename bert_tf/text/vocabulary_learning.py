@@ -177,13 +177,9 @@ def character_pieces(word_counts: Mapping[str, int], size: int) -> tuple[str, ..
     >>> character_pieces({"cat": 2, ".": 1}, size=20)
     ('.', 'a', 'c', 't', '##a', '##c', '##t')
 
-    Args:
-        word_counts: how often each word occurs; at least one.
-        size: of the whole vocabulary.
-
     Raises:
-        UserError: `size` has no room for the special tokens and the characters; the message names
-            a size that has.
+        UserError: the `size` of the vocabulary has no room for the special tokens and the
+            characters; the message names a size that has.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()

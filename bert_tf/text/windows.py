@@ -114,9 +114,8 @@ def _has_most_context(
     Args:
         place: int32 [windows, seq_len], place of each token in its window's part of the long text.
         is_piece: bool [windows, seq_len], False at tokens that are no piece of it.
-        in_long: int32 [windows], where the window starts among all long texts' pieces.
-        size: int32 [windows], pieces in the window.
-        pieces: number of all long texts' pieces.
+        in_long, size: int32 [windows], where the window starts among all `pieces` of long texts,
+            and how many it has.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)
@@ -157,6 +156,17 @@ class WindowPreprocessor:
     [[2, 5, 6, 3, 7, 8, 6, 3], [2, 5, 6, 3, 8, 6, 9, 3]]
     >>> windows.starts.numpy().tolist()  # the first byte of each token of the context
     [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: tokens in a window, special ones included; the defaults are the reference's for
+            SQuAD.
+        stride: pieces from the start of a window to that of the next.
+        max_question_length: pieces to keep of a question.
+
+    Raises:
+        UserError: a window has no room for context next to the longest question, or `stride` or
+            `max_question_length` is not positive.
     """
 
     def __init__(
@@ -166,18 +176,6 @@ class WindowPreprocessor:
         stride: int = 128,
         max_question_length: int = 64,
     ):
-        """Stores the settings; the defaults are the reference's for SQuAD.
-
-        Args:
-            tokenizer: makes the pieces.
-            max_length: tokens in a window, special ones included.
-            stride: pieces from the start of a window to that of the next.
-            max_question_length: pieces to keep of a question.
-
-        Raises:
-            UserError: a window has no room for context next to the longest question, or `stride` or
-                `max_question_length` is not positive.
-        """
         for name, value in (("stride", stride), ("max_question_length", max_question_length)):
             if value < 1:
                 raise UserError(f"{name} must be at least 1, got {value}")
@@ -186,17 +184,11 @@ class WindowPreprocessor:
                 f"max_length is {max_length}, too short for questions of {max_question_length} "
                 f"pieces; give {max_question_length + 4} or more, or lower max_question_length"
             )
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.stride = stride
-        self.max_question_length = max_question_length
+        self.tokenizer, self.max_length = tokenizer, max_length
+        self.stride, self.max_question_length = stride, max_question_length
 
     def __call__(self, texts: tuple) -> QuestionWindows:
-        """Tokenizes and cuts a batch.
-
-        Args:
-            texts: questions and contexts, each string [batch].
-        """
+        """Tokenizes and cuts a batch of questions and contexts, each string [batch]."""
         questions, contexts = (tf.convert_to_tensor(each, tf.string) for each in texts)
         size = tf.size(questions)
         # One call for both, so that a graph holds the tokenizer once. Stacking fails if there are

@@ -85,13 +85,10 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
 def _word_pieces(
     ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
 ) -> WordPieces:
-    """Numbers the words of each text.
+    """Numbers the words of each text, whose first is in `splits`, int32 [batch + 1].
 
-    Args:
-        ids: RaggedTensor int32 [batch, (pieces)].
-        words: int32 [pieces], the word among all words that each piece is of.
-        starts_word: bool [pieces], True at the first piece of each word.
-        splits: int32 [batch + 1], the first word of each text.
+    `words`, int32 [pieces], is the word among all words that each piece is of; `starts_word`, bool
+    [pieces], is true at the first one of each.
     """
     in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
     first = tf.where(starts_word, in_text, -1)
@@ -99,13 +96,10 @@ def _word_pieces(
 
 
 def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
-    """Drops the padding, "" after the last word of a row: RaggedTensor string [batch, (words)].
+    """Drops the padding, "" after the last word of a row: string [batch, words] -> ragged.
 
     >>> without_padding(tf.constant([["the", "cat"], ["sat", ""]])).to_list()
     [[b'the', b'cat'], [b'sat']]
-
-    Args:
-        words: string [batch, words].
     """
     place = tf.range(1, tf.shape(words)[1] + 1)
     lengths = tf.reduce_max(tf.where(words != "", place, 0), axis=1)
@@ -136,30 +130,26 @@ class WordPreprocessor:
     [[2, 5, 6, 7, 8, 3]]
     >>> windows.words.numpy().tolist()  # a word is tagged at its first piece
     [[-1, 0, 1, -1, 2, -1]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: most tokens in a window, special ones included.
+        stride: pieces from the start of a window to that of the next; by default half of
+            `max_length`, so that inside a text no word has much less context than a quarter of it
+            on either side.
+
+    Raises:
+        UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
-        """Stores the settings.
-
-        Args:
-            tokenizer: makes the pieces.
-            max_length: most tokens in a window, special ones included.
-            stride: pieces from the start of a window to that of the next; by default half of
-                `max_length`, so that inside a text no word has much less context than a quarter
-                of it on either side.
-
-        Raises:
-            UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
-        """
         stride = max_length // 2 if stride is None else stride
         if max_length < 3 or stride < 1:
             raise UserError(
                 f"max_length is {max_length} and stride is {stride}; max_length must be at least "
                 "3 ([CLS] a [SEP]), and stride at least 1"
             )
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.stride = stride
+        self.tokenizer, self.max_length, self.stride = tokenizer, max_length, stride
 
     def __call__(self, words: tf.RaggedTensor | tf.Tensor) -> WordWindows:
         """Tokenizes and cuts a batch.
@@ -182,35 +172,28 @@ class WordPreprocessor:
         return WordWindows(features, windows.rows, words[:, :width])
 
 
-class SplitTexts(NamedTuple):
-    """Texts cut into words.
-
-    Attributes:
-        pieces: their pieces and the word of each.
-        starts, ends: byte range of each word in its text, RaggedTensor int32 [batch, (words)].
-    """
-
-    pieces: WordPieces
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-
-
-def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
+def split_words(
+    texts: tf.Tensor, tokenizer: Tokenizer
+) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
     """Cuts texts into words, and words into pieces.
 
     Words ascend, and every word has a piece. Characters that the tokenizer drops lie between words
     or inside one.
 
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] u . s ann '".split())
-    >>> split = split_words(tf.constant(["Ann's U.S. ."]), tokenizer)
-    >>> split.starts.to_list(), split.ends.to_list()  # Ann, 's, U.S. and the full stop
+    >>> pieces, starts, ends = split_words(tf.constant(["Ann's U.S. ."]), tokenizer)
+    >>> starts.to_list(), ends.to_list()  # Ann, 's, U.S. and the full stop
     ([[0, 3, 6, 11]], [[3, 5, 10, 12]])
-    >>> split.pieces.words.to_list()  # the word of each piece
+    >>> pieces.words.to_list()  # the word of each piece
     [[0, 1, 1, 2, 2, 2, 2, 3]]
 
     Args:
         texts: UTF-8 strings [batch].
         tokenizer: makes the pieces.
+
+    Returns:
+        The pieces and the word of each, and where each word starts and ends in its text, in bytes,
+        RaggedTensor int32 [batch, (words)].
     """
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     piece_splits = tf.cast(ids.row_splits, tf.int32)
@@ -231,7 +214,7 @@ def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
     word_splits = tf.gather(splits_of(tf.cast(starts_word, tf.int32)), piece_splits)
     last_pieces = tf.concat([first_pieces, [tf.size(starts_word)]], axis=0)[1:] - 1
     words = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
-    return SplitTexts(
+    return (
         _word_pieces(ids, words, starts_word, word_splits),
         ragged(tf.gather(starts.values, first_pieces), word_splits),
         ragged(tf.gather(ends.values, last_pieces), word_splits),
@@ -250,8 +233,8 @@ def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.
 
     Args:
         texts: string [batch].
-        starts: first byte of each range in its text, RaggedTensor int32 [batch, (ranges)].
-        ends: the byte after its last, likewise.
+        starts, ends: the first byte of each range, and the byte after its last, RaggedTensors int32
+            [batch, (ranges)].
     """
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)

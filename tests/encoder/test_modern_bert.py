@@ -14,7 +14,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import TextClassifier
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.interpret.attention import attention_maps
+from bert_tf.interpret.looks import attention_maps
 from tests import tiny
 from tests.encoder.modern_bert import ModernBlock, modern_bert
 

@@ -12,7 +12,7 @@ import pytest
 
 from bert_tf.cli import command, parser
 from bert_tf.config.reading import load_config
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE
 from bert_tf.tasks.token_classification.model import FEATURES
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.interpret.attention import attention_maps, shown_places
+from bert_tf.interpret.looks import attention_maps, shown_places
 from tests import tiny
 
 INPUTS = {

@@ -2,36 +2,37 @@
 
 import numpy as np
 
-from bert_tf.interpret.calibration import Calibration, Confusions
+from bert_tf.interpret.sections import calibrated, confusion_counts
 
 
 def test_bins_hold_their_upper_edge():
-    found = Calibration.of(np.array([0.2, 0.5, 0.51, 1.0]), np.array([1, 0, 1, 1]) > 0, bins=2)
-    assert found.counts.tolist() == [2, 2]
-    np.testing.assert_allclose(found.confidence, [0.35, 0.755])
-    np.testing.assert_allclose(found.accuracy, [0.5, 1])
+    sure, right = np.array([0.2, 0.5, 0.51, 1.0]), np.array([1, 0, 1, 1]) > 0
+    counts, confidence, accuracy, _ = calibrated(sure, right, bins=2)
+    assert counts.tolist() == [2, 2]
+    np.testing.assert_allclose(confidence, [0.35, 0.755])
+    np.testing.assert_allclose(accuracy, [0.5, 1])
 
 
 def test_the_error_weighs_bins_by_their_predictions():
     confidence = np.array([0.9] * 8 + [0.6] * 2)
     right = np.array([True] * 4 + [False] * 4 + [True] * 2)
     # 8 of 10 are 0.4 too sure, 2 of 10 are 0.4 not sure enough.
-    np.testing.assert_allclose(Calibration.of(confidence, right).error, 0.4)
+    np.testing.assert_allclose(calibrated(confidence, right)[3], 0.4)
 
 
 def test_who_is_right_as_often_as_sure_has_no_error():
-    found = Calibration.of(np.array([0.75] * 4), np.array([True, True, True, False]))
-    assert found.error == 0
+    *_, error = calibrated(np.array([0.75] * 4), np.array([True, True, True, False]))
+    assert error == 0
 
 
 def test_confusions_count_what_was_given_and_predicted():
-    found = Confusions.of(("a", "b"), np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 0]))
-    assert found.counts.tolist() == [[1, 1], [1, 2]]
+    _, counts = confusion_counts(("a", "b"), np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 0]))
+    assert counts.tolist() == [[1, 1], [1, 2]]
 
 
 def test_rare_classes_become_one():
     given = np.array([0, 1, 1, 1, 2, 3, 3])
-    found = Confusions.of(tuple("abcd"), given, given[::-1], most=3)
-    assert found.names == ("b", "d", "(all others)")
-    assert found.counts.sum() == 7
-    assert found.counts.sum(axis=1).tolist() == [3, 2, 2]
+    names, counts = confusion_counts(tuple("abcd"), given, given[::-1], most=3)
+    assert names == ("b", "d", "(all others)")
+    assert counts.sum() == 7
+    assert counts.sum(axis=1).tolist() == [3, 2, 2]

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.interpret import charts, sections
-from bert_tf.interpret.attention import AttentionMaps
-from bert_tf.interpret.calibration import Calibration
 from bert_tf.interpret.importance import Importances
-from bert_tf.interpret.looks import Look, PageSection, SeenInput
+from bert_tf.interpret.looks import AttentionMaps, Look, PageSection, SeenInput
 from bert_tf.tasks.multi_label_classification.pictures import _by_class
 from bert_tf.templates import TEMPLATES, macros
 
@@ -110,8 +108,8 @@ def test_a_frame_places_numbers_and_round_ticks():
 
 
 def test_calibration_draws_the_bins_that_are_filled():
-    found = Calibration.of(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
-    picture = charts.reliability(found)
+    *bins, _ = sections.calibrated(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
+    picture = charts.reliability(*bins)
     assert picture.count("<rect") == 4
     assert "<title>2 predictions: mean probability 95.0%, accuracy 50.0%</title>" in picture
     assert "from 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note

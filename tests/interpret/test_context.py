@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf.interpret.context import SpanShares, words_of
+from bert_tf.tasks.question_answering.pictures import SpanShares, words_of
 from bert_tf.templates import macros
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from tests import tiny

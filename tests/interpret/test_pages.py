@@ -18,7 +18,7 @@ from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.interpret import inspect
-from bert_tf.interpret.attention import attention_maps
+from bert_tf.interpret.looks import attention_maps
 from bert_tf.interpret.subject import Subject
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.runs.run_folder import RunFolder

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import dependencies
 from bert_tf.errors import UserError
-from bert_tf.retrieval.measures import retrieval_metrics
+from bert_tf.retrieval.evaluation import retrieval_metrics
 
 
 def by_definition(ranking, judged):

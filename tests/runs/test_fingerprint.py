@@ -10,7 +10,7 @@ from bert_tf.data.batching import EncodedRows
 from bert_tf.runs import fingerprint as module
 from bert_tf.runs.fingerprint import fingerprint, of_corpus, of_files, of_sizes
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.texts.mrpc import made_of
+from bert_tf.tasks.texts.glue import mrpc_sources
 from tests import tiny
 
 
@@ -72,13 +72,13 @@ def test_what_mrpc_is_made_of_counts_where_its_files_are_not_there(tmp_path, cha
     paths = tmp_path / "train.tsv", tmp_path / "dev.tsv"
     for name in ("msr_paraphrase_train.txt", "dev_ids.tsv"):
         (tmp_path / name).write_text(name)
-    before = [of_files(made_of(path)) for path in paths]
+    before = [of_files(mrpc_sources(path)) for path in paths]
     (tmp_path / changed).write_text("other pairs")
-    after = [of_files(made_of(path)) for path in paths]
+    after = [of_files(mrpc_sources(path)) for path in paths]
     assert before[0] != after[0] and before[1] != after[1]
     # GLUE's own files go before.
     paths[0].write_text("pairs")
-    assert of_files(made_of(paths[0])) not in (before[0], after[0])
+    assert of_files(mrpc_sources(paths[0])) not in (before[0], after[0])
 
 
 def test_large_files_are_told_by_their_names_and_sizes(tmp_path):

@@ -87,7 +87,7 @@ def split(tokenizer):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def split(texts):
         found = split_words(texts, tokenizer)
-        return found, cut(texts, found.starts, found.ends)
+        return found, cut(texts, *found[1:])
 
     return lambda texts: split(tf.constant(texts, tf.string))
 
@@ -118,9 +118,9 @@ def test_words_are_those_of_tagged_data(split, text, expected):
 
 def test_words_of_a_text_have_the_pieces_that_they_have_alone(split, tokenizer):
     text = "the unable cat sat on a U.S. a-b café, unable's 12:30."
-    found, cuts = split([text, "", "the"])
+    (pieces, *_), cuts = split([text, "", "the"])
     alone = tokenize_words(cuts, tokenizer)
-    for of_text, of_word in zip(found.pieces, alone, strict=True):
+    for of_text, of_word in zip(pieces, alone, strict=True):
         assert tf.reduce_all(tf.equal(of_text, of_word)), (of_text, of_word)
     assert cuts.row_lengths().numpy().tolist() == [14, 0, 1]
 
@@ -130,8 +130,8 @@ def test_any_text_is_cut_into_words_that_ascend_and_have_pieces(split):
     texts = ["".join(source.choices(PARTS, k=source.randint(0, 30))).encode() for _ in range(2000)]
     # Bytes that are no UTF-8.
     texts += [bytes(source.choices(range(256), k=20)) for _ in range(500)]
-    found, cuts = split(texts)
-    columns = (found.starts, found.ends, cuts, found.pieces.first_words)
+    (pieces, starts, ends), cuts = split(texts)
+    columns = (starts, ends, cuts, pieces.first_words)
     of_texts = zip(texts, *(each.to_list() for each in columns), strict=True)
     for text, starts, ends, cut_out, first_words in of_texts:
         assert cut_out == [text[i:j] for i, j in zip(starts, ends, strict=True)]

@@ -19,32 +19,43 @@ import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bert_tf.config.run import PretrainingRun
-from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.corpus import Documents
 from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
 from bert_tf.data.corpora.shard_writing import (
     LOWEST_HASHES,
     SHARD_TOKENS,
+    TokenizedDocument,
+    batches,
     check_out,
     dev_limit,
+    tokenized,
     write_manifest,
     write_shard,
 )
-from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
-from bert_tf.data.corpora.tokenizing import TokenizedDocument, batches, tokenized
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import Tokenizer
 
-Key = tuple[int, int, int]
-"""Where a document stands: part of the corpus, batch of the part, number in the batch."""
+Key = tuple[int, int]
+"""Where consecutive documents stand: part of the corpus, and batch of the part."""
+
+Batch = tuple[Key, list]
+"""Such documents, as text, then tokenized."""
+
+Sizes = tuple[Key, np.ndarray, np.ndarray]
+"""The hashes, uint64, and numbers of tokens, int64, of a batch's documents."""
+
+Layout = tuple[int, dict[str, list[tuple[int, int, int]]]]
+"""Documents with a hash below this are held out; and for `train` and `dev` the part, the batch and
+the number in the batch of the document with which each shard starts."""
 
 Place = tuple[str, int]
 """Which shard: `train` or `dev`, and its number there."""
@@ -55,9 +66,7 @@ def build(
 ) -> TokenShards:
     """As `pretraining_data.build`, by a Beam pipeline.
 
-    Args:
-        config, tokenizer, out: as for `pretraining_data.build`.
-        flags: Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
+    The flags are Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
 
     Raises:
         UserError: Beam is not installed; as `pretraining_data.build`.
@@ -80,18 +89,14 @@ def build(
 
 
 def run(
-    corpus: Corpus | TfdsCorpus,
+    corpus: Documents,
     tokenizer: Tokenizer,
     folder: Path,
     dev_fraction: float = 0.0,
     shard_tokens: int = SHARD_TOKENS,
     options: Any = None,
 ) -> None:
-    """Runs the pipeline, which fills the empty `folder`; as `write_token_shards`.
-
-    Args:
-        options: a `PipelineOptions` of Beam.
-    """
+    """As `write_token_shards`, into an empty `folder`; the options are a `PipelineOptions`."""
     import apache_beam as beam
 
     vocabulary = (tokenizer.vocabulary, tokenizer.settings)
@@ -120,92 +125,50 @@ def run(
         )
 
 
-class _Batch(NamedTuple):
-    """Consecutive documents: batch `number` of a part of the corpus, as text, then tokenized."""
-
-    part: int
-    number: int
-    documents: list
-
-
-class Sizes(NamedTuple):
-    """The hashes, uint64, and numbers of tokens, int64, of a batch's documents."""
-
-    part: int
-    number: int
-    hashes: np.ndarray
-    tokens: np.ndarray
-
-
-class ShardLayout(NamedTuple):
-    """The shard of each document.
-
-    limit: documents with a hash below are held out.
-    starts: for `train` and `dev`, the first document of each shard.
-
-    >>> starts = {"train": [(0, 0, 0), (0, 2, 0)], "dev": [(0, 0, 0)]}
-    >>> layout = ShardLayout(limit=10, starts=starts)
-    >>> layout.shard((0, 1, 4), hash=99), layout.shard((0, 3, 0), hash=99)
-    (('train', 0), ('train', 1))
-    >>> layout.shard((0, 1, 4), hash=5)  # held out
-    ('dev', 0)
-    """
-
-    limit: int
-    starts: dict[str, list[Key]]
-
-    def shard(self, key: Key, hash: int) -> Place:
-        """The shard that a document is in."""
-        part = DEV if hash < self.limit else TRAIN
-        return part, bisect.bisect_right(self.starts[part], key) - 1
-
-
-def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> ShardLayout:
+def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
     """Lays out the shards: each is closed at the document that fills it.
 
-    >>> hashes = np.array([9, 8, 7], np.uint64)
-    >>> sizes = [Sizes(part=0, number=0, hashes=hashes, tokens=np.array([6, 6, 6]))]
-    >>> lay_out(sizes, dev_fraction=0.0, shard_tokens=10).starts["train"]  # documents 0 and 2
+    >>> sizes = [((0, 0), np.array([9, 8, 7], np.uint64), np.array([6, 6, 6]))]
+    >>> lay_out(sizes, dev_fraction=0.0, shard_tokens=10)[1]["train"]  # documents 0 and 2
     [(0, 0, 0), (0, 0, 2)]
 
     Raises:
         UserError: there are no documents.
     """
-    ordered = sorted(sizes, key=lambda batch: (batch.part, batch.number))
-    if not sum(len(batch.tokens) for batch in ordered):
+    ordered = sorted(sizes, key=lambda batch: batch[0])
+    if not any(len(tokens) for _, _, tokens in ordered):
         raise UserError("the corpus has no tokens; check data.path and data.format")
-    hashes = np.concatenate([batch.hashes for batch in ordered])
-    tokens = np.concatenate([batch.tokens for batch in ordered])
-    counts = np.array([len(batch.tokens) for batch in ordered])
-    batch_of = np.repeat(np.arange(len(ordered)), counts)
-    firsts = np.cumsum(counts) - counts
+    keys, *columns = zip(*ordered, strict=True)
+    hashes, tokens = map(np.concatenate, columns)
+    counts = np.array(list(map(len, columns[0])))
+    batch_of = np.repeat(np.arange(len(keys)), counts)
+    place_of = np.arange(len(hashes)) - np.repeat(np.cumsum(counts) - counts, counts)
 
     held_out = int(np.count_nonzero(hashes < dev_limit(dev_fraction)))
     lowest = np.unique(hashes)[:LOWEST_HASHES].tolist()
     limit = dev_limit(dev_fraction, len(hashes), held_out, lowest)
-    starts: dict[str, list[Key]] = {TRAIN: [], DEV: []}
+    starts: dict[str, list[tuple[int, int, int]]] = {TRAIN: [], DEV: []}
     for part, members in ((TRAIN, hashes >= limit), (DEV, hashes < limit)):
         documents = np.flatnonzero(members)
         ends = np.cumsum(tokens[documents])
         first = 0
         while first < len(documents):
-            document = int(documents[first])
-            batch = int(batch_of[document])
-            place = (ordered[batch].part, ordered[batch].number, document - int(firsts[batch]))
-            starts[part].append(place)
+            document = documents[first]
+            starts[part].append((*keys[batch_of[document]], int(place_of[document])))
             filled = (ends[first - 1] if first else 0) + shard_tokens
             first = int(np.searchsorted(ends, filled)) + 1
-    return ShardLayout(limit, starts)
+    return limit, starts
 
 
-def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[_Batch]:
+def _read(part: tuple[int, Any], corpus: Documents) -> Iterator[Batch]:
     number, place = part
     for n, documents in enumerate(batches(corpus.read(place))):
-        yield _Batch(number, n, documents)
+        yield (number, n), documents
 
 
-def _tokenize(batch: _Batch, vocabulary: tuple[tuple[str, ...], TokenizerSettings]) -> _Batch:
-    return batch._replace(documents=list(tokenized(batch.documents, _tokenizer(*vocabulary))))
+def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], TokenizerSettings]) -> Batch:
+    key, documents = batch
+    return key, list(tokenized(documents, _tokenizer(*vocabulary)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -214,26 +177,28 @@ def _tokenizer(vocabulary: tuple[str, ...], settings: TokenizerSettings) -> Toke
     return Tokenizer.of(vocabulary, settings)
 
 
-def _measure(batch: _Batch) -> Sizes:
-    hashes = np.array([document.hash for document in batch.documents], np.uint64)
-    tokens = np.array([len(document.ids) for document in batch.documents], np.int64)
-    return Sizes(batch.part, batch.number, hashes, tokens)
+def _measure(batch: Batch) -> Sizes:
+    key, documents = batch
+    hashes = np.array([document.hash for document in documents], np.uint64)
+    return key, hashes, np.array([len(document.ids) for document in documents], np.int64)
 
 
-def _assign(batch: _Batch, layout: ShardLayout) -> Iterator[tuple[Place, _Batch]]:
+def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[Place, Batch]]:
     """The documents of each shard that the batch has documents of."""
+    (key, documents), (limit, starts) = batch, layout
     shards: dict[Place, list[TokenizedDocument]] = {}
-    for n, document in enumerate(batch.documents):
-        shard = layout.shard((batch.part, batch.number, n), document.hash)
+    for n, document in enumerate(documents):
+        part = DEV if document.hash < limit else TRAIN
+        shard = part, bisect.bisect_right(starts[part], (*key, n)) - 1
         shards.setdefault(shard, []).append(document)
-    for shard, documents in shards.items():
-        yield shard, batch._replace(documents=documents)
+    for shard, members in shards.items():
+        yield shard, (key, members)
 
 
-def _write(shard: tuple[Place, Iterable[_Batch]], folder: str) -> tuple[Place, Shard]:
+def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Shard]:
     place, found = shard
-    ordered = sorted(found, key=lambda batch: (batch.part, batch.number))
-    documents = [document for batch in ordered for document in batch.documents]
+    ordered = sorted(found, key=lambda batch: batch[0])
+    documents = [document for _, members in ordered for document in members]
     # Runners may do the same work twice, even at once; each writes in its own place first.
     with tempfile.TemporaryDirectory(dir=folder) as own:
         written = write_shard(Path(own), *place, documents)

@@ -1,6 +1,6 @@
-"""Text files to documents, one after the other, in the order of the files and of their lines.
+"""Text files and TensorFlow Datasets (TFDS) to documents, one after the other, in their order.
 
-Four formats (`data.format`), each also gzipped:
+Files have one of four formats (`data.format`), and may be gzipped:
 
 * `sentence_per_line`: one sentence per line, blank lines between documents, as the reference's
   create_pretraining_data.py reads it. The end of a file ends a document too.
@@ -11,8 +11,12 @@ Four formats (`data.format`), each also gzipped:
   ` @-@ `, ` @,@ ` and ` @.@ ` inside words are removed.
 
 `data.path` is a file, a folder (all files below it that are not hidden), a glob such as
-`books/**/*.txt`, or a list of these. With format `tfds` it names data sets instead, see
-`tfds_corpus`.
+`books/**/*.txt`, or a list of these.
+
+With format `tfds`, `data.path` is a data set's name, such as `wikipedia/20230601.en`, a folder that
+TFDS has prepared, or a list of these, and `data.split` is written as in TFDS, such as
+`train[:10%]`. Each example is one document of running text: the feature `text`, or the only feature
+that is text. Data sets that are not on this machine yet are downloaded to TFDS's own folder.
 """
 
 import codecs
@@ -20,10 +24,13 @@ import glob
 import json
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.data.corpora.sentences import split_sentences
+from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.io.files import first_of, open_maybe_gzipped
 from bert_tf.io.json_files import whole_text
@@ -39,11 +46,42 @@ _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
 _JOINER = re.compile(r" @([-,.])@ ")
 
 
-class Corpus:
-    r"""The documents of text files; it can be iterated any number of times.
+class Documents(ABC):
+    """The documents of a corpus; it can be iterated any number of times.
 
     Iteration yields every document that has text, as the list of its sentences (str). One document
-    is in memory at a time.
+    is in memory at a time. Each of the parts can be read on its own.
+
+    Attributes:
+        position: how much of `size` the current iteration has passed.
+        unit, unit_size: the unit of `size` for progress bars.
+    """
+
+    unit: str
+    unit_size: int
+    parts: list[Any]
+    size: int
+    position = 0
+    # What holds the parts, and what is wrong where none has text.
+    names: list[Any]
+    checks = "data.path and data.split"
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self.position, has_text = 0, False
+        for part in self.parts:
+            for document in self.read(part):
+                has_text = True
+                yield document
+        if not has_text:
+            raise UserError(f"{first_of(self.names)} contains no text; check {self.checks}")
+
+    @abstractmethod
+    def read(self, part: Any) -> Iterator[list[str]]:
+        """The documents of one of the `parts`."""
+
+
+class Corpus(Documents):
+    r"""The documents of text files.
 
     >>> _ = Path("corpus.txt").write_text("The cat sat.\nIt slept.\n\nThe dog ran.\n")
     >>> list(Corpus("corpus.txt", "sentence_per_line"))
@@ -56,8 +94,6 @@ class Corpus:
     Attributes:
         parts: each file once, within a folder or a glob in the order of names.
         size: bytes of all files.
-        position: how many of these the current iteration has passed.
-        unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
         UserError: an unknown format, a path that does not exist, a folder without files, a glob
@@ -72,33 +108,16 @@ class Corpus:
             known = ", ".join((*FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
             raise UserError(f"unknown data.format {format!r}; choose one of {known}")
         self._format = format
-        self._documents = getattr(self, f"_{format}")
         self.parts = find_files(path)
         sizes = {file: file.stat().st_size for file in self.parts}
         empty = [file for file, size in sizes.items() if not size]
         if empty:
             raise UserError(f"corpus file is empty: {first_of(empty)}; remove the file or add text")
-        self.size = sum(sizes.values())
-        self.position = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        self.position = 0
-        has_text = False
-        for file in self.parts:
-            before = self.position
-            for document in self.read(file):
-                has_text = True
-                yield document
-            self.position = before + file.stat().st_size
-        if not has_text:
-            raise UserError(
-                f"{first_of(self.parts)} contains no text; check the files and data.format "
-                f"({self._format})"
-            )
+        self.size, self.names = sum(sizes.values()), self.parts
+        self.checks = f"the files and data.format ({format})"
 
     def read(self, part: Path) -> Iterator[list[str]]:
-        """The documents of one of the `parts`."""
-        return filter(None, self._documents(part))
+        return filter(None, getattr(self, f"_{self._format}")(part))
 
     def _sentence_per_line(self, file: Path) -> Iterator[list[str]]:
         document: list[str] = []
@@ -178,6 +197,69 @@ class Corpus:
             ) from None
         if number == 0:
             raise UserError(f"corpus file is empty: {file}")
+        self.position = before + file.stat().st_size
+
+
+class TfdsCorpus(Documents):
+    """The documents of data sets of TFDS, by `data.path` and `data.split`.
+
+    Attributes:
+        parts: stretches of the splits, one for each of their files: the name of the data set, and
+            the stretch as TFDS describes it.
+        size: documents of all of them.
+
+    Raises:
+        UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
+            downloaded, is empty or holds no text. While iterating: files that are damaged.
+    """
+
+    unit, unit_size = "documents", 1
+
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], split: str):
+        self.names = [*map(str, [path] if isinstance(path, str | os.PathLike) else path)]
+        self.parts, self.size = [], 0
+        for name in self.names:
+            builder = tfds_builder(name)
+            _text_feature(name, builder)
+            try:
+                chosen = builder.info.splits[split]
+            except (KeyError, ValueError) as error:
+                raise UserError(f"{name} has no data.split {split!r} ({one_line(error)})") from None
+            if not chosen.num_examples:
+                raise UserError(f"data.split {split!r} of {name} is empty; choose a larger part")
+            pieces = tfds().even_splits(split, len(chosen.file_instructions))
+            self.parts += [(name, piece) for piece in pieces]
+            self.size += chosen.num_examples
+
+    def read(self, part: tuple[str, Any]) -> Iterator[list[str]]:
+        name, stretch = part
+        builder = tfds_builder(name)
+        feature = _text_feature(name, builder)
+        dataset = builder.as_dataset(
+            split=stretch,
+            shuffle_files=False,
+            decoders=tfds().decode.PartialDecoding({feature: True}),
+            # One file after the other, for an order that is always the same.
+            read_config=tfds().ReadConfig(interleave_cycle_length=1),
+        )
+        for example in read_rows(dataset.as_numpy_iterator(), f"TFDS {name}"):
+            self.position += 1
+            if document := split_sentences(example[feature].decode("utf-8", "replace")):
+                yield document
+
+
+def _text_feature(name: str, builder: Any) -> str:
+    features = builder.info.features
+    texts = [key for key in features if isinstance(features[key], tfds().features.Text)]
+    if "text" in texts:
+        return "text"
+    if len(texts) == 1:
+        return texts[0]
+    kind = "several features of text" if texts else "no feature of text"
+    raise UserError(
+        f"{name} has {kind} and none is named text, among {', '.join(sorted(features))}; choose "
+        "another data set"
+    )
 
 
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:

@@ -7,6 +7,7 @@ whole vocabulary, 10% stay. The shares can be changed. Here TensorFlow ops do it
 and every random number follows from a seed, so that the masks of batch k can be made again.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ def causal_lm_targets(
     return MaskedBatch(input_word_ids, positions * used, true_ids * used, tf.cast(used, tf.float32))
 
 
+@dataclasses.dataclass(frozen=True)
 class Masking:
     """Masks batches by one rule.
 
@@ -83,24 +85,12 @@ class Masking:
         random_share: share that become a random token; the rest stay.
     """
 
-    def __init__(
-        self,
-        vocabulary: Sequence[str],
-        max_predictions: int | tf.Tensor,
-        rate: float = 0.15,
-        whole_word: bool = False,
-        mask_share: float = 0.8,
-        random_share: float = 0.1,
-    ):
-        self.mask_share, self.random_share = mask_share, random_share
-        self.vocab_size = len(vocabulary)
-        self.max_predictions = max_predictions
-        self.rate = rate
-        self.cls_id = vocabulary.index("[CLS]")
-        self.sep_id = vocabulary.index("[SEP]")
-        self.mask_id = vocabulary.index("[MASK]")
-        self.whole_word = whole_word
-        self.continues_word = [token.startswith("##") for token in vocabulary]
+    vocabulary: Sequence[str]
+    max_predictions: int | tf.Tensor
+    rate: float = 0.15
+    whole_word: bool = False
+    mask_share: float = 0.8
+    random_share: float = 0.1
 
     def __call__(
         self,
@@ -129,14 +119,15 @@ class Masking:
 
         order = draw(seeds[0], seq_len)
         choice = draw(seeds[1], self.max_predictions)
-        random_ids = draw(seeds[2], self.max_predictions, maxval=self.vocab_size, dtype=tf.int32)
+        words = self.vocabulary
+        random_ids = draw(seeds[2], self.max_predictions, maxval=len(words), dtype=tf.int32)
 
-        maskable = (
-            (input_mask > 0) & (input_word_ids != self.cls_id) & (input_word_ids != self.sep_id)
-        )
+        cls_id, sep_id, mask_id = map(words.index, ("[CLS]", "[SEP]", "[MASK]"))
+        maskable = (input_mask > 0) & (input_word_ids != cls_id) & (input_word_ids != sep_id)
         number = self._number(input_mask)
         if self.whole_word:
-            continues_word = tf.gather(tf.constant(self.continues_word), input_word_ids)
+            continues = tf.constant([token.startswith("##") for token in words])
+            continues_word = tf.gather(continues, input_word_ids)
             positions = _choose_words(maskable, continues_word, number, order, self.max_predictions)
         else:
             positions = _choose_tokens(maskable, number, order, self.max_predictions)
@@ -146,7 +137,7 @@ class Masking:
         true_ids = tf.gather(input_word_ids, positions, batch_dims=1)
         replaced = tf.where(
             choice < self.mask_share,
-            self.mask_id,
+            mask_id,
             tf.where(choice < self.mask_share + self.random_share, random_ids, true_ids),
         )
         row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(positions))

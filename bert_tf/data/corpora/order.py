@@ -36,11 +36,8 @@ class Pool(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some examples of one pool.
+    """Some examples of one pool, which has these units, and as many examples as its size.
 
-    pool: the pool.
-    units: its units.
-    size: how many examples it has.
     rows: int64 [examples], their positions in the numbers given to `Order.find`.
     places: int64 [examples], their numbers in the pool.
     """
@@ -66,11 +63,10 @@ class Order:
 
     Attributes:
         per_epoch: number of examples after which every unit has had its turn.
-        lanes: number of lanes.
     """
 
     def __init__(self, counts: np.ndarray, seed: int):
-        self._counts, self._seed = counts, seed
+        self._counts, self.seed = counts, seed
         self.per_epoch = int(counts.sum())
         self.lanes = next((n for n in _LANES if n * _LANE_UNITS <= len(counts)), 1)
         # Two: a batch may hold the end of one and the beginning of the next.
@@ -96,14 +92,14 @@ class Order:
                     yield Part(Pool(epoch, one, n), units, count, rows[mine][here], places)
 
     def _draw(self, epoch: int) -> "_Epoch":
-        order = _random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
+        order = _random_generator(self.seed, _UNITS, epoch).permutation(len(self._counts))
         lanes = [self._pools(units) for units in self._deal(order)]
         counts = [int(lane.ends[-1]) for lane in lanes]
         shared = min(counts)
         rest = [(n, np.arange(shared, count)) for n, count in enumerate(counts)]
         lane = np.concatenate([np.full(len(places), n) for n, places in rest])
         place = np.concatenate([places for _, places in rest])
-        shuffled = _random_generator(self._seed, _REST, epoch).permutation(len(lane))
+        shuffled = _random_generator(self.seed, _REST, epoch).permutation(len(lane))
         return _Epoch(lanes, shared, lane[shuffled], place[shuffled])
 
     def _deal(self, order: np.ndarray) -> list[np.ndarray]:
@@ -127,7 +123,7 @@ class Order:
         return _Lane(pools, np.cumsum([self._counts[pool].sum() for pool in pools]))
 
 
-class PooledExamples(ABC):
+class PooledExamples(Order, ABC):
     """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once.
 
     >>> class Numbers(PooledExamples):  # units of three and of two examples
@@ -138,24 +134,16 @@ class PooledExamples(ABC):
     >>> Numbers(np.array([3, 2]), seed=0).rows(1, 5, 2)
     [array([1, 3])]
 
-    Args:
-        counts: as for `Order`.
-        seed: decides the order, and all that is random in a pool.
-
-    Attributes:
-        seed: as given.
-        per_epoch: number of examples after which every unit has had its turn.
+    The arguments are those of `Order`. The seed decides all that is random in a pool, too.
     """
 
     # The first number of the keys of its random numbers; the order has 0 and 1.
     _KEY = 2
 
     def __init__(self, counts: np.ndarray, seed: int):
-        self.seed = seed
-        self._order = Order(counts, seed)
-        self.per_epoch = self._order.per_epoch
+        super().__init__(counts, seed)
         # What was made of the pools that the lanes have reached, by lane.
-        self._pools: dict[int, tuple[Pool, Any]] = {}
+        self._made: dict[int, tuple[Pool, Any]] = {}
 
     @abstractmethod
     def _make(self, part: Part, rng: np.random.Generator) -> Any:
@@ -169,7 +157,7 @@ class PooledExamples(ABC):
         """The columns of the examples start, start + step, … below stop."""
         numbers = np.arange(start, stop, step)
         columns: list[np.ndarray] = []
-        for part in self._order.find(numbers):
+        for part in self.find(numbers):
             found = tuple(self._take(self._pool(part), part.places))
             columns = columns or [np.empty((len(numbers), *v.shape[1:]), v.dtype) for v in found]
             for column, values in zip(columns, found, strict=True):
@@ -178,12 +166,12 @@ class PooledExamples(ABC):
 
     def _pool(self, part: Part) -> Any:
         """What `_make` gives, kept until the lane of the part reaches another pool."""
-        pool, made = self._pools.get(part.pool.lane, (None, None))
+        pool, made = self._made.get(part.pool.lane, (None, None))
         if pool != part.pool:
             made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
             # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
-            kept = {n: held for n, held in self._pools.items() if held[0].epoch == part.pool.epoch}
-            self._pools = kept | {part.pool.lane: (part.pool, made)}
+            kept = {n: held for n, held in self._made.items() if held[0].epoch == part.pool.epoch}
+            self._made = kept | {part.pool.lane: (part.pool, made)}
         return made
 
 

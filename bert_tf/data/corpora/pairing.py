@@ -69,18 +69,12 @@ def join(
 ) -> tuple[np.ndarray, Documents]:
     """Copies documents in random order, each with a separator as the end of its last sentence.
 
-    So rows can be filled to full length, across the ends of documents.
+    So rows can be filled to full length, across the ends of documents. The tokens are any integers.
 
     >>> documents = Documents(sentences=np.array([0, 2, 3]), documents=np.array([0, 2]))
     >>> tokens, documents = join(np.array([7, 8, 9]), documents, 3, np.random.default_rng(0))
     >>> tokens.tolist(), documents.sentences.tolist()
     ([7, 8, 9, 3], [0, 2, 4])
-
-    Args:
-        tokens: [tokens], any integer.
-        documents: where sentences and documents start in it.
-        separator: id of [SEP].
-        rng: the order comes from here.
     """
     order = rng.permutation(len(documents)).tolist()
     bounds = documents.sentences[documents.documents].tolist()
@@ -140,7 +134,7 @@ class ExampleRule:
 
 
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
-    """Exactly `count` examples, shuffled.
+    """Exactly `count` examples, shuffled. Of pairs, there must be at least two documents.
 
     A pass takes the documents in random order, and each from its first sentence to its last. If the
     first pass makes too many examples, some are dropped at random; if it makes too few, the rest
@@ -151,12 +145,6 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
     >>> made = plan(documents, 2, rule, np.random.default_rng(0))
     >>> sorted(zip(made.a_start.tolist(), made.a_end.tolist()))  # 4 + 3 tokens fit, then 5
     [(0, 7), (7, 12)]
-
-    Args:
-        documents: at least two of them if `rule.next_sentence`.
-        count: number of examples, see `examples_in_a_pass`.
-        rule: the rule that makes examples.
-        rng: all randomness comes from here.
     """
     passes: list[Plan] = []
     missing = count

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
-from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
+from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus, Documents, TfdsCorpus
 from bert_tf.data.corpora.shard_data import ShardData, check_rows
 from bert_tf.data.corpora.shard_writing import write_token_shards
-from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.data import RecordData
 from bert_tf.errors import UserError
@@ -45,7 +44,7 @@ def say_counts(shards: TokenShards) -> None:
         logger.info(f"{shards.folder}: {part} {counts}")
 
 
-def open_corpus(config: PretrainingRun) -> Corpus | TfdsCorpus:
+def open_corpus(config: PretrainingRun) -> Documents:
     """The text that `config` names.
 
     Raises:
@@ -73,9 +72,8 @@ def open_data(
     """The data that `config` names, for one phase of pre-training.
 
     Args:
-        config, tokenizer: the run's.
+        config, tokenizer, attention: the run's, and its encoder's.
         tokens: the folder for the tokenized text, unless it was tokenized before.
-        attention: the encoder's, as for `ShardData`.
         batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
 
     Raises:
@@ -141,8 +139,8 @@ def open_shards(
         seed=config.train.seed,
         next_sentence=next_sentence,
         short_probability=config.data.short_seq_prob,
-        masking_rate=config.data.masked_lm_prob,
-        whole_word_masking=config.data.whole_word_masking,
+        rate=config.data.masked_lm_prob,
+        whole_word=config.data.whole_word_masking,
         mask_share=config.data.mask_share,
         random_share=config.data.random_share,
         cross_documents=config.data.cross_documents,

@@ -6,6 +6,7 @@ starts its dataset at its step, at once.
 """
 
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -52,11 +53,11 @@ class ShardData(StepData):
         seed: decides everything that is random in the training batches.
         next_sentence: pairs of segments with a label; otherwise single segments without.
         short_probability: as for `ExampleRule`.
-        masking_rate, whole_word_masking, mask_share, random_share: as for `Masking`.
         cross_documents: without next_sentence, fill rows across the ends of documents, with [SEP]
             between.
         attention: the encoder's. If it goes one way, nothing is masked, and each token predicts its
             neighbour: the next one if "left_to_right", the one before if "right_to_left".
+        **masking: `rate`, `whole_word`, `mask_share` and `random_share` of `Masking`.
 
     Attributes:
         vocabulary: the tokens in the order of their ids.
@@ -79,12 +80,9 @@ class ShardData(StepData):
         seed: int = 0,
         next_sentence: bool = True,
         short_probability: float = 0.1,
-        masking_rate: float = 0.15,
-        whole_word_masking: bool = False,
-        mask_share: float = 0.8,
-        random_share: float = 0.1,
         cross_documents: bool = True,
         attention: str = "bidirectional",
+        **masking: Any,
     ):
         check_rows(max_length, max_predictions, next_sentence, attention)
         self._shards = TokenShards(folder)
@@ -94,15 +92,9 @@ class ShardData(StepData):
         self._reversed = attention == "right_to_left"
         self.max_predictions = max_length - 1
         if attention == "bidirectional":
-            self.max_predictions = max_predictions or max(1, round(max_length * masking_rate))
-            self._masking = Masking(
-                self.vocabulary,
-                self.max_predictions,
-                masking_rate,
-                whole_word_masking,
-                mask_share,
-                random_share,
-            )
+            rate = masking.get("rate", Masking.rate)
+            self.max_predictions = max_predictions or max(1, round(max_length * rate))
+            self._masking = Masking(self.vocabulary, self.max_predictions, **masking)
         joined = cross_documents and not next_sentence
         self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
         train = self._examples(TRAIN, seed)

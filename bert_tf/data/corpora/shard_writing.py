@@ -1,23 +1,21 @@
-"""Writing token shards: in one process here, and the parts that other ways are made of."""
+"""Writing token shards: in one process here, and the parts that other ways are made of.
+
+The held-out documents are chosen by a hash of the text. So copies of a document are on the same
+side, and a document does not change sides when the corpus grows.
+"""
 
 import dataclasses
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from bert_tf.data.corpora.pairing import starts
-from bert_tf.data.corpora.token_shards import (
-    DEV,
-    FORMAT,
-    MANIFEST,
-    TRAIN,
-    Shard,
-    TokenShards,
-)
-from bert_tf.data.corpora.tokenizing import HASH_BITS, TokenizedDocument, tokenized
+from bert_tf.data.corpora.token_shards import DEV, FORMAT, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import checksum, read_text
@@ -28,6 +26,25 @@ from bert_tf.text import Tokenizer
 SHARD_TOKENS = 1_000_000
 # How many of the lowest hashes `dev_limit` looks at.
 LOWEST_HASHES = 3
+# A line of megabytes would be one sentence. No input of BERT is longer than this.
+LONGEST_SENTENCE = 512
+HASH_BITS = 64
+
+# Characters that go to the tokenizer in one call.
+_BATCH_CHARACTERS = 1 << 20
+
+
+class TokenizedDocument(NamedTuple):
+    """A document as token ids.
+
+    ids: uint16 [tokens] where the vocabulary allows it, else int32.
+    lengths: int64 [sentences], the tokens of its sentences.
+    hash: of its text, below 2 ** HASH_BITS.
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    hash: int
 
 
 def write_token_shards(
@@ -58,7 +75,6 @@ def write_token_shards(
     Args:
         documents: taken one by one; sentences and documents without a token are left out. They are
             gone through a second time if a small corpus has to be divided again.
-        tokenizer: for the sentences.
         out: a new or empty folder, or token shards to replace. It appears when all is written.
         dev_fraction: share of the documents to hold out, see `dev_limit`.
         shard_tokens: a shard is closed once it has so many tokens.
@@ -76,13 +92,25 @@ def write_token_shards(
 
             Returns the shards and the three lowest hashes.
             """
-            parts = {part: _PartWriter(folder, part, shard_tokens) for part in (TRAIN, DEV)}
-            lowest: list[int] = []
+            shards: dict[str, list[Shard]] = {TRAIN: [], DEV: []}
+            waiting: dict[str, list[TokenizedDocument]] = {TRAIN: [], DEV: []}
+            tokens, lowest = dict.fromkeys(shards, 0), list[int]()
+
+            def close(part: str) -> None:
+                shards[part].append(write_shard(folder, part, len(shards[part]), waiting[part]))
+                waiting[part], tokens[part] = [], 0
+
             for document in tokenized(documents, tokenizer):
-                parts[DEV if document.hash < limit else TRAIN].add(document)
+                part = DEV if document.hash < limit else TRAIN
+                waiting[part].append(document)
+                tokens[part] += len(document.ids)
+                if tokens[part] >= shard_tokens:
+                    close(part)
                 lowest = sorted({*lowest, document.hash})[:LOWEST_HASHES]
                 progress()
-            return {part: parts[part].close() for part in parts}, lowest
+            for part in filter(waiting.get, shards):
+                close(part)
+            return shards, lowest
 
         limit = dev_limit(dev_fraction)
         shards, lowest = write(limit)
@@ -127,10 +155,7 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
         ...
     bert_tf.errors.UserError: notes exists and does not contain token shards, so it is ...
 
-    Args:
-        out: folder to write.
-        format: `format` in the manifest of a folder that may be replaced.
-        what: the content of such a folder, for the message.
+    A folder may be replaced that has this `format` in its manifest; `what` is what it then holds.
     """
     out = Path(out)
     with explained(out):
@@ -205,28 +230,57 @@ def write_manifest(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
-class _PartWriter:
-    """Collects documents and writes a shard whenever there is enough for one."""
+def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[TokenizedDocument]:
+    """The documents, lists of sentences, that have tokens.
 
-    def __init__(self, folder: Path, part: str, shard_tokens: int):
-        self._folder, self._part, self._shard_tokens = folder, part, shard_tokens
-        self._shards: list[Shard] = []
-        self._documents: list[TokenizedDocument] = []
-        self._tokens = 0
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> (document,) = tokenized([["The cat", "sat"], [""]], tokenizer)
+    >>> document.ids.tolist(), document.lengths.tolist()
+    ([5, 6, 7], [2, 1])
+    """
+    dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
+    for batch in batches(documents):
+        rows = tokenizer.tokenize([sentence for document in batch for sentence in document])
+        ids, splits = rows.values.numpy(), rows.row_splits.numpy()
+        first = 0
+        for document in batch:
+            bounds = splits[first : first + len(document) + 1]
+            first += len(document)
+            if bounds[0] < bounds[-1]:
+                lengths = _cut_long_sentences(np.diff(bounds))
+                # A copy: a view would hold on to the ids of the whole batch.
+                own = ids[bounds[0] : bounds[-1]].astype(dtype)
+                yield TokenizedDocument(own, lengths, _hash(document))
 
-    def add(self, document: TokenizedDocument) -> None:
-        self._documents.append(document)
-        self._tokens += len(document.ids)
-        if self._tokens >= self._shard_tokens:
-            self._write()
 
-    def close(self) -> list[Shard]:
-        """Writes the remaining documents; returns all shards of the part."""
-        if self._documents:
-            self._write()
-        return self._shards
+def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    """Groups documents so that each call of the tokenizer has enough text.
 
-    def _write(self) -> None:
-        shard = write_shard(self._folder, self._part, len(self._shards), self._documents)
-        self._shards.append(shard)
-        self._documents, self._tokens = [], 0
+    >>> [len(batch) for batch in batches([["The cat", "sat"], ["The dog"]])]
+    [2]
+    """
+    batch: list[list[str]] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += sum(map(len, document))
+        if characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _cut_long_sentences(lengths: np.ndarray) -> np.ndarray:
+    """Drops empty sentences, and cuts those over `LONGEST_SENTENCE` into several."""
+    lengths = lengths[lengths > 0]
+    pieces = -(-lengths // LONGEST_SENTENCE)
+    cut = np.full(pieces.sum(), LONGEST_SENTENCE)
+    cut[np.cumsum(pieces) - 1] = lengths - (pieces - 1) * LONGEST_SENTENCE
+    return cut
+
+
+def _hash(document: list[str]) -> int:
+    text = "\n".join(document).encode()
+    digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
+    return int.from_bytes(digest, "big")

@@ -66,24 +66,16 @@ class StepData(ABC):
     def _elements(
         self, examples: Any, stretch: tf.Tensor, columns: list[tf.Tensor], worker: int, workers: int
     ) -> Elements:
-        """TensorFlow ops that make inputs and targets of the rows of a stretch of steps.
+        """TensorFlow ops that make inputs and targets of columns, as `examples.rows` gives them.
 
-        Args:
-            examples: the examples that the rows are of.
-            stretch: its number, int64 []. Stretches are the same wherever a dataset starts, so that
-                random numbers may follow from it.
-            columns: as `examples.rows` gives them.
-            worker, workers: as for `dataset`.
+        They are the rows of one stretch of steps, whose number is int64 []. Stretches are the same
+        wherever a dataset starts, so that random numbers may follow from it.
         """
 
     def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """The batches from `start_step` on, without end.
 
-        The global batch is the same for any number of workers.
-
-        Args:
-            start_step: number of batches that came before.
-            worker, workers: the rows `worker::workers` of every global batch.
+        The global batch is the same for any number of workers; each has the rows `worker::workers`.
 
         Returns:
             A dataset of (inputs, targets). Inputs: `input_word_ids`, `input_mask`,
@@ -105,14 +97,9 @@ class StepData(ABC):
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches, the same ones every time and for every seed.
+        """`steps` held-out batches as of `dataset`, the same ones every time and for every seed.
 
-        Args:
-            steps: number of batches.
-            worker, workers: as for `dataset`.
-
-        Returns:
-            A dataset as `dataset` gives; None if nothing is held out.
+        None if nothing is held out.
 
         Raises:
             UserError: the held-out part is too small, or cannot be read.

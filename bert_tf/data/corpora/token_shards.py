@@ -119,7 +119,11 @@ class TokenShards:
             for shard in self.parts[TRAIN] + self.parts[DEV]:
                 for array in ARRAYS:
                     self._check_size(shard, array)
-            self.vocabulary = self._read_vocabulary(manifest["vocab_sha256"])
+            vocabulary = self.folder / VOCABULARY_FILE
+            text = read_text(vocabulary, "vocabulary of the token shards")
+            if hashlib.sha256(text.encode()).hexdigest() != manifest["vocab_sha256"]:
+                raise _changed(vocabulary, "its SHA-256 differs")
+            self.vocabulary = read_vocabulary(vocabulary)
         except UserError:
             raise
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -175,13 +179,6 @@ class TokenShards:
             ) from None
         if size != expected:
             raise _changed(path, f"{size} bytes instead of {expected}")
-
-    def _read_vocabulary(self, sha256: str) -> tuple[str, ...]:
-        path = self.folder / VOCABULARY_FILE
-        text = read_text(path, "vocabulary of the token shards")
-        if hashlib.sha256(text.encode()).hexdigest() != sha256:
-            raise _changed(path, "its SHA-256 differs")
-        return read_vocabulary(path)
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:

@@ -34,16 +34,8 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 class _RecordExamples(PooledExamples):
     """The examples of TFRecord files as an endless sequence, in which one can start anywhere.
 
-    The records of a file are read in blocks, and the blocks of a pool are shuffled together.
-
-    Args:
-        files: TFRecord files of one format.
-        vocab_size: one more than the largest id that may occur.
-        seed: decides the order.
-
-    Attributes:
-        name: the name of the files in messages.
-        format: the format of the examples.
+    The records of a file are read in blocks, and the blocks of a pool are shuffled together. All
+    files must have one format, and ids below `vocab_size`.
 
     Raises:
         UserError: files that cannot be read or hold no such examples, from here and from `rows`.

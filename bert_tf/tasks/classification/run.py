@@ -12,7 +12,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data import tables
-from bert_tf.data.columns import Columns, TextColumn
+from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
 from bert_tf.data.tables import as_text, read_table, read_tsv
 from bert_tf.data.targets import Number
 from bert_tf.errors import UserError
@@ -94,12 +94,11 @@ def _table(path: Path, file_format: str) -> Columns:
                 "columns"
             )
     columns = tuple([row[name] for _, row in rows] for name in texts)
-    if target is None:
-        return _rows(path, columns)
-    written, lines = [row[target] for _, row in rows], [line for line, _ in rows]
-    if form == "scores":
-        return _scored(path, columns, written, lines)
-    return _rows(path, columns, written, lines).checked([TextColumn("text")], EmbeddingTarget())
+    targets = None if target is None else [row[target] for _, row in rows]
+    lines = [line for line, _ in rows]
+    if targets is not None and form == "scores":
+        return _scored(path, columns, targets, lines)
+    return _rows(path, columns, targets, lines)
 
 
 def form_of_table(path: Path, file_format: str) -> Form:
@@ -158,7 +157,8 @@ def _rows(
     targets: Sequence[Any] | None = None,
     lines: Sequence[int] | None = None,
 ) -> Columns:
-    return Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path)
+    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path)
+    return rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
 
 
 def _scored(
@@ -170,32 +170,26 @@ def _scored(
 ) -> Columns:
     """Pairs with scores, which are divided by `highest`."""
     rows = _rows(path, columns, list(map(Number().from_text, written)), lines)
-    rows = rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
     scores = np.array(rows.targets, np.float32) / np.float32(highest)
     return dataclasses.replace(rows, targets=scores.tolist())
 
 
 def _sts(path: Path) -> Columns:
-    first = next(iter(read_tsv(path)), (0, []))[1]
-    if "sentence1" in first:
+    table = list(read_tsv(path))
+    if table and "sentence1" in table[0][1]:
         rows = read_glue(path, "stsb")
         if rows.targets is None:
             return _rows(path, rows.values)
         return _scored(path, rows.values, rows.targets, rows.places or (), _HIGHEST)
-    lines, scores, pairs = [], [], []
-    for line, fields in read_tsv(path):
+    for line, fields in table:
         if len(fields) <= _SECOND:
             raise UserError(
                 f"{path}, line {line}: {len(fields)} fields; the STS benchmark has genre, file, "
                 "year, number, score and two sentences"
             )
-        lines.append(line)
-        scores.append(fields[_SCORE])
-        pairs.append((fields[_FIRST], fields[_SECOND]))
-    if not lines:
-        raise UserError(f"{path} has no rows")
-    columns = tuple(map(list, zip(*pairs, strict=True)))
-    return _scored(path, columns, scores, lines, _HIGHEST)
+    found = [(line, fields[_SCORE], fields[_FIRST], fields[_SECOND]) for line, fields in table]
+    lines, scores, *pairs = columns_of_rows(found, 4)
+    return _scored(path, tuple(pairs), scores, lines, _HIGHEST)
 
 
 def _nli(path: Path) -> Columns:
@@ -219,10 +213,8 @@ def _nli(path: Path) -> Columns:
 
 
 def _triples(path: Path) -> Columns:
-    triples = [texts for _, texts in read_triples(path)]
-    if not triples:
-        raise UserError(f"{path} has no rows")
-    return _rows(path, tuple(map(list, zip(*triples, strict=True))))
+    lines, *triples = columns_of_rows([(line, *texts) for line, texts in read_triples(path)], 4)
+    return _rows(path, tuple(triples), lines=lines)
 
 
 def _pairs_of(collection: Collection, path: Path) -> Columns:

@@ -6,7 +6,7 @@ arithmetic is that of sentence-transformers 6.2.0 (`sentence_transformer/losses`
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 import numpy as np
@@ -34,6 +34,12 @@ class EmbeddingLoss(keras.losses.Loss):
     takes: Form
     # Whether the negatives of a row are the texts of the other rows.
     in_batch: bool = False
+    # The name by which configurations have it, and the arguments of its constructor.
+    short_name: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str | None = None):
+        super().__init__(name=name or self.short_name)
 
     def check(self, targets: np.ndarray) -> None:
         """Raises UserError if a target, [rows, ...], is not one that the loss is made for."""
@@ -46,8 +52,7 @@ class EmbeddingLoss(keras.losses.Loss):
         """The loss of a batch, a scalar; see the class."""
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {"name": self.name}
+        return {"name": self.name} | {each: getattr(self, each) for each in self.options}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -75,19 +80,15 @@ class MultipleNegativesRanking(EmbeddingLoss):
 
     takes = "texts"
     in_batch = True
+    short_name = "multiple_negatives_ranking"
+    options = ("scale", "symmetric")
 
-    def __init__(
-        self,
-        scale: float = 20.0,
-        symmetric: bool = False,
-        name: str = "multiple_negatives_ranking",
-    ):
-        super().__init__(name=name)
+    def __init__(self, scale: float = 20.0, symmetric: bool = False, name: str | None = None):
+        super().__init__(name)
         self.scale = _positive("scale", scale)
         self.symmetric = symmetric
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class; `y_true` int [batch, texts] has a number for each text."""
         unit = normalized(y_pred)
         anchors, candidates = unit[:, 0], _by_column(unit[:, 1:])
         cosines = self.scale * tf.matmul(anchors, candidates, transpose_b=True)
@@ -105,10 +106,6 @@ class MultipleNegativesRanking(EmbeddingLoss):
             return loss
         hidden = _equal(positive, anchor) | same_anchor | same_positive
         return (loss + _cross_entropy(tf.transpose(cosines[:, :rows]), hidden)) / 2
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return super().get_config() | {"scale": self.scale, "symmetric": self.symmetric}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -129,22 +126,19 @@ class CoSENT(EmbeddingLoss):
     """
 
     takes = "scores"
+    short_name = "cosent"
+    options = ("scale",)
 
-    def __init__(self, scale: float = 20.0, name: str = "cosent"):
-        super().__init__(name=name)
+    def __init__(self, scale: float = 20.0, name: str | None = None):
+        super().__init__(name)
         self.scale = _positive("scale", scale)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         cosines = self.scale * _cosines(y_pred)
         is_lower = y_true[:, None] < y_true[None, :]
         differences = tf.where(is_lower, cosines[:, None] - cosines[None, :], -np.inf)
         # The 0 is the 1 in the logarithm.
         return tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return super().get_config() | {"scale": self.scale}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -157,15 +151,12 @@ class CosineRegression(EmbeddingLoss):
     """
 
     takes = "scores"
-
-    def __init__(self, name: str = "cosine_regression"):
-        super().__init__(name=name)
+    short_name = "cosine_regression"
 
     def check(self, targets: np.ndarray) -> None:
         _check_each(targets, np.abs(targets) <= 1, "CosineRegression takes scores from -1 to 1")
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         return tf.reduce_mean(tf.square(_cosines(y_pred) - tf.cast(y_true, y_pred.dtype)))
 
 
@@ -187,9 +178,11 @@ class OnlineContrastive(EmbeddingLoss):
     """
 
     takes = "scores"
+    short_name = "online_contrastive"
+    options = ("margin",)
 
-    def __init__(self, margin: float = 0.5, name: str = "online_contrastive"):
-        super().__init__(name=name)
+    def __init__(self, margin: float = 0.5, name: str | None = None):
+        super().__init__(name)
         self.margin = _positive("margin", margin)
 
     def check(self, targets: np.ndarray) -> None:
@@ -198,7 +191,6 @@ class OnlineContrastive(EmbeddingLoss):
         )
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         distances = 1 - _cosines(y_pred)
         similar, dissimilar = y_true == 1, y_true == 0
         mean = tf.reduce_mean(distances)
@@ -210,10 +202,6 @@ class OnlineContrastive(EmbeddingLoss):
         pull = tf.where(similar & (distances > closest), distances, 0)
         push = tf.where(dissimilar & (distances < farthest), self.margin - distances, 0)
         return tf.reduce_sum(tf.square(pull)) + tf.reduce_sum(tf.square(tf.nn.relu(push)))
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return super().get_config() | {"margin": self.margin}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -233,13 +221,14 @@ class BatchAllTriplet(EmbeddingLoss):
     """
 
     takes = "labels"
+    short_name = "batch_all_triplet"
+    options = ("margin",)
 
-    def __init__(self, margin: float = 5.0, name: str = "batch_all_triplet"):
-        super().__init__(name=name)
+    def __init__(self, margin: float = 5.0, name: str | None = None):
+        super().__init__(name)
         self.margin = _positive("margin", margin)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         shape = tf.shape(y_pred)
         labels = tf.repeat(y_true, shape[1])
         distances = _distances(tf.reshape(y_pred, [-1, y_pred.shape[2]]))
@@ -253,10 +242,6 @@ class BatchAllTriplet(EmbeddingLoss):
         count = tf.math.count_nonzero(losses, dtype=losses.dtype)
         return tf.math.divide_no_nan(tf.reduce_sum(losses), count)
 
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return super().get_config() | {"margin": self.margin}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Distillation(EmbeddingLoss):
@@ -267,12 +252,9 @@ class Distillation(EmbeddingLoss):
     """
 
     takes = "vectors"
-
-    def __init__(self, name: str = "distillation"):
-        super().__init__(name=name)
+    short_name = "distillation"
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         return tf.reduce_mean(tf.square(y_pred - tf.cast(y_true[:, None], y_pred.dtype)))
 
 
@@ -297,14 +279,16 @@ class Matryoshka(EmbeddingLoss):
         UserError: no or wrong dims, or not a weight for each.
     """
 
+    short_name = "matryoshka"
+
     def __init__(
         self,
         loss: EmbeddingLoss,
         dims: Sequence[int],
         weights: Sequence[float] | None = None,
-        name: str = "matryoshka",
+        name: str | None = None,
     ):
-        super().__init__(name=name)
+        super().__init__(name)
         if not isinstance(loss, EmbeddingLoss):
             raise UserError(f"Matryoshka wraps another bert_tf loss, not {loss!r}")
         self.loss, self.takes, self.in_batch = loss, loss.takes, loss.in_batch
@@ -330,7 +314,6 @@ class Matryoshka(EmbeddingLoss):
             )
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """See the class."""
         total = tf.zeros([], y_pred.dtype)
         for dim, weight in zip(self.dims, self.weights, strict=True):
             targets = y_true[:, :dim] if self.takes == "vectors" else y_true
@@ -338,7 +321,6 @@ class Matryoshka(EmbeddingLoss):
         return total
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {
             "loss": keras.saving.serialize_keras_object(self.loss),
             "dims": list(self.dims),
@@ -347,9 +329,65 @@ class Matryoshka(EmbeddingLoss):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Matryoshka":
-        """The loss that `get_config` described."""
         loss = keras.saving.deserialize_keras_object(config["loss"])
         return cls(**config | {"loss": loss})
+
+
+LOSSES: dict[str, type[EmbeddingLoss]] = {
+    each.short_name: each
+    for each in (
+        MultipleNegativesRanking,
+        CoSENT,
+        CosineRegression,
+        OnlineContrastive,
+        BatchAllTriplet,
+    )
+}
+
+
+# The loss of rows of each form, unless another is given.
+DEFAULTS: dict[Form, type[EmbeddingLoss]] = {
+    "texts": MultipleNegativesRanking,
+    "scores": CoSENT,
+    "labels": BatchAllTriplet,
+    "vectors": Distillation,
+}
+_IN_WORDS: dict[Form, str] = {
+    "texts": "texts, or anchors with their positives, without targets",
+    "scores": "pairs with scores",
+    "labels": "texts with labels",
+    "vectors": "texts with the vectors of a teacher",
+}
+
+
+def check_form(loss: EmbeddingLoss, form: Form) -> None:
+    """Raises UserError if a loss takes data of another form.
+
+    >>> check_form(CoSENT(), "labels")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the loss CoSENT takes pairs with scores, but the data are texts...
+    """
+    if loss.takes != form:
+        raise UserError(
+            f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
+            f"{_IN_WORDS[form]}; choose another, such as {DEFAULTS[form].__name__}"
+        )
+
+
+def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
+    """Raises UserError if a batch of a known size has no negatives; a row has so many texts.
+
+    >>> check_batch(MultipleNegativesRanking(), 1, texts=2)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: MultipleNegativesRanking takes the negatives of a pair from...
+    """
+    if loss.in_batch and batch_size == 1 and texts == 2:
+        raise UserError(
+            f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "
+            "batch, but a batch has 1 row; give batches of 2 rows or more"
+        )
 
 
 def _cosines(vectors: tf.Tensor) -> tf.Tensor:

@@ -56,16 +56,9 @@ def pool(
     >>> pool(Encoder(config), inputs, ("mean", "max")).shape
     TensorShape([2, 8])
 
-    Args:
-        encoder: the encoder.
-        inputs: the encoder's, int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
-            that count; without it all tokens do. A row without any has the vector 0, but in `cls`
-            that of its first token.
-        modes: names of poolings.
-        training: whether dropout acts.
-
-    Returns:
-        float32 [batch, len(modes) * hidden].
+    The encoder's inputs are int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
+    that count; without it all tokens do. A row without any has the vector 0, but in `cls` that of
+    its first token. The result is float32 [batch, len(modes) * hidden].
     """
     mask = inputs["input_mask"]
     kept = tf.not_equal(inputs.get(POOLING_MASK, mask), 0)
@@ -75,24 +68,22 @@ def pool(
         places = tf.stack([_PLACES[mode](kept) for mode in modes], axis=1)
         found = encoder.encode_at(inputs, places, training=training)
         width = len(modes) * encoder.config.output_size
-        vectors = tf.reshape(tf.cast(found, tf.float32), [-1, width])
-        parts = tf.split(vectors, len(modes), axis=1)
-        return _joined([_checked(m, v, kept) for m, v in zip(modes, parts, strict=True)])
-    encoded = encoder.encode(inputs, training=training)
-    tokens = tf.cast(encoded.restore(), tf.float32)
-    vectors = []
-    for mode in modes:
-        if mode == "pooled":
-            vector = encoder.pool(encoded.select(encoder.pooled_positions(mask)), mask)
-            vectors.append(tf.cast(vector, tf.float32))
-        elif mode in _PLACES:
-            vectors.append(tf.gather(tokens, _PLACES[mode](kept), batch_dims=1))
-        elif mode == "max":
-            lowest = tf.where(kept[..., tf.newaxis], tokens, tf.float32.min)
-            vectors.append(tf.reduce_max(lowest, axis=1))
-        else:
-            vectors.append(_mean(mode, tokens, tf.not_equal(mask, 0), kept))
-    return _joined([_checked(m, v, kept) for m, v in zip(modes, vectors, strict=True)])
+        vectors = tf.split(tf.reshape(tf.cast(found, tf.float32), [-1, width]), len(modes), axis=1)
+    else:
+        encoded, vectors = encoder.encode(inputs, training=training), []
+        tokens = tf.cast(encoded.restore(), tf.float32)
+        for mode in modes:
+            if mode == "pooled":
+                vector = encoder.pool(encoded.select(encoder.pooled_positions(mask)), mask)
+                vectors.append(tf.cast(vector, tf.float32))
+            elif mode in _PLACES:
+                vectors.append(tf.gather(tokens, _PLACES[mode](kept), batch_dims=1))
+            elif mode == "max":
+                lowest = tf.where(kept[..., tf.newaxis], tokens, tf.float32.min)
+                vectors.append(tf.reduce_max(lowest, axis=1))
+            else:
+                vectors.append(_mean(mode, tokens, tf.not_equal(mask, 0), kept))
+    return tf.concat([_checked(m, v, kept) for m, v in zip(modes, vectors, strict=True)], axis=1)
 
 
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
@@ -107,14 +98,10 @@ def normalized(vectors: tf.Tensor) -> tf.Tensor:
 
 
 def without_prompt(input_mask: tf.Tensor, prompt_length: int | tf.Tensor) -> tf.Tensor:
-    """The pooling mask that leaves the tokens of a prompt out.
+    """The pooling mask, int32 [batch, seq_len], without the prompt at the start of each row.
 
     >>> without_prompt(tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]]), prompt_length=2).numpy().tolist()
     [[0, 0, 1, 1], [0, 0, 1, 0]]
-
-    Args:
-        input_mask: int32 [batch, seq_len].
-        prompt_length: tokens of the prompt at the start of each row, [CLS] included.
     """
     after = tf.range(tf.shape(input_mask)[1]) >= prompt_length
     return input_mask * tf.cast(after, input_mask.dtype)
@@ -149,7 +136,3 @@ def _checked(mode: str, vectors: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
     if mode not in ("max", "last_token"):
         return vectors
     return tf.where(tf.reduce_any(kept, axis=1, keepdims=True), vectors, 0.0)
-
-
-def _joined(parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    return parts[0] if len(parts) == 1 else tf.concat(parts, axis=1)

@@ -14,21 +14,13 @@ from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import files, losses
 from bert_tf.tasks.embedding.config import EmbeddingRun
-from bert_tf.tasks.embedding.data import EmbeddingTarget, form_of
-from bert_tf.tasks.embedding.losses import EmbeddingLoss, Form
+from bert_tf.tasks.embedding.data import EmbeddingTarget, Ranking, form_of
+from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.model import TextEmbedder
-from bert_tf.tasks.embedding.training import DEFAULTS, Ranking, check_batch, check_form
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-_LOSSES: dict[str, type[EmbeddingLoss]] = {
-    "multiple_negatives_ranking": losses.MultipleNegativesRanking,
-    "cosent": losses.CoSENT,
-    "cosine_regression": losses.CosineRegression,
-    "online_contrastive": losses.OnlineContrastive,
-    "batch_all_triplet": losses.BatchAllTriplet,
-}
 _SPEARMAN, _NDCG = "spearman", "ndcg@10"
 
 
@@ -89,7 +81,7 @@ class EmbeddingTask(Task):
         """The configured loss, or that of the form of the training rows."""
         settings = self.config.loss
         options = settings.model_dump(exclude_unset=True, exclude={"name", "matryoshka"})
-        kind = _LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
+        kind = losses.LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
         loss = kind(**{name: value for name, value in options.items() if value is not None})
         return losses.Matryoshka(loss, settings.matryoshka) if settings.matryoshka else loss
 

@@ -18,8 +18,7 @@ def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
     Args:
         name: "cosine", "dot", "euclidean" (the negative distance) or "manhattan" (likewise).
-        a: float32 [..., width].
-        b: float32 [..., width], which broadcasts with `a`.
+        a, b: float32 [..., width], which broadcast.
 
     Returns:
         float32 [...]. The cosine is 0 for a vector that is all 0.
@@ -37,15 +36,16 @@ def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     >>> of_all("dot", tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0], [0.0, 1.0]])).numpy()
     array([[11.,  2.]], dtype=float32)
 
-    Args:
-        name: as for `pairwise`.
-        a: float32 [n, width].
-        b: float32 [m, width].
-
-    Returns:
-        float32 [n, m]; equal vectors have equal rows and columns.
+    float32 [n, width] and [m, width] give [n, m]; equal vectors have equal rows and columns.
     """
-    found = _of_all(name, a, b)
+    if name == "cosine":
+        product = tf.matmul(normalized(a), normalized(b), transpose_b=True)
+        found = tf.clip_by_value(product, -1.0, 1.0)
+    elif name == "dot":
+        found = tf.matmul(a, b, transpose_b=True)
+    else:
+        # One row at a time: [n, m, width] would not fit into memory.
+        found = tf.map_fn(lambda vector: pairwise(name, vector[tf.newaxis], b), a)
     rows, columns = first_equal(a), first_equal(b)
 
     def alike() -> tf.Tensor:
@@ -55,14 +55,3 @@ def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     is_distinct = tf.reduce_all(rows == tf.range(tf.size(rows)))
     is_distinct &= tf.reduce_all(columns == tf.range(tf.size(columns)))
     return tf.cond(is_distinct, lambda: found, alike)
-
-
-def _of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """As `of_all`; equal vectors may differ in the last bit."""
-    if name == "cosine":
-        product = tf.matmul(normalized(a), normalized(b), transpose_b=True)
-        return tf.clip_by_value(product, -1.0, 1.0)
-    if name == "dot":
-        return tf.matmul(a, b, transpose_b=True)
-    # One row at a time: [n, m, width] would not fit into memory.
-    return tf.map_fn(lambda vector: pairwise(name, vector[tf.newaxis], b), a)

@@ -1,6 +1,6 @@
 """Which of several continuations fits (SWAG; paper, section 4.4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,7 +17,7 @@ from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.task_model import losses_of_classes
-from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel, alike_where_equal
+from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
 
 
@@ -84,12 +84,6 @@ class MultipleChoice(GroupModel):
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         # Choices, of which one is right.
         return [Matched("classes", outputs)]
-
-    def examples(
-        self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> EncodedGroups:
-        targets = self.target.numbers(rows)
-        return EncodedGroups(targets=targets, weights=rows.weights, **self.groups(rows))
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """int32 [batch]."""

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.looks import Mark, PageSection
-from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
+from bert_tf.tasks.texts.pictures import DevRows, GroupPictures
 
 _RIGHT_OR_NOT = ("another choice", "the right choice")
 _NOTE = (
@@ -23,12 +23,12 @@ class ChoicePictures(GroupPictures):
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
         return charts.bars(names, tf.nn.softmax(scores).numpy())
 
-    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[PageSection]:
-        labels, choices = groups.targets, groups.scores.shape[1]
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
+        labels, choices = rows.targets, rows.outputs.shape[1]
         is_right = (np.arange(choices) == labels[:, None]).ravel().astype(int).tolist()
         names = [f"choice {i}" for i in range(1, choices + 1)]
-        probabilities = tf.nn.softmax(groups.scores).numpy()
-        vectors, texts = groups.vectors, groups.texts
+        probabilities = tf.nn.softmax(rows.outputs).numpy()
+        vectors, texts = rows.vectors, rows.texts
         return [
             *sections.by_label(vectors, texts, is_right, _RIGHT_OR_NOT, marks, _NOTE),
             *sections.classes(names, probabilities, labels, "rows"),

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from bert_tf.asking import plain
 from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, as_list, quoted
 from bert_tf.data.targets import Number, finite_number
 from bert_tf.errors import UserError
-from bert_tf.retrieval.measures import retrieval_metrics
+from bert_tf.retrieval.evaluation import retrieval_metrics
 from bert_tf.tasks.reranking.losses import BinaryCrossEntropyLoss, ListNetLoss, RankingLoss
 
 # Those of the measures of retrieval that a ranking of given passages is judged by.
@@ -73,27 +73,15 @@ def _places(place: str, count: int) -> list[Callable[[], str]]:
     return [functools.partial("{}, entry {}".format, place, number) for number in range(count)]
 
 
-class Keys(NamedTuple):
-    """What identifies the query and the passages of a row.
+def keys_of(rows: Columns, row: int) -> tuple[str, tuple[str, ...]]:
+    """What identifies the query and the passages of a row: their ids, or else the texts.
 
-    >>> rows = Columns(("query", "passages"), (["who"], [["a cat"]]), ids=[("q7", ())])
-    >>> Keys.of(rows, 0)
-    Keys(query='q7', passages=('a cat',))
-
-    Attributes:
-        query: the id of the query, or the query itself if it has none.
-        passages: those of the passages.
+    >>> keys_of(Columns(("query", "passages"), (["who"], [["a cat"]]), ids=[("q7", ())]), 0)
+    ('q7', ('a cat',))
     """
-
-    query: str
-    passages: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rows: Columns, row: int) -> "Keys":
-        """Those of a row, whose `ids` are an id of the query and ids of the passages, or empty."""
-        query, passages = (column[row] for column in rows.values)
-        query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
-        return cls(query_id or plain(query), tuple(passage_ids or map(plain, passages)))
+    query, passages = (column[row] for column in rows.values)
+    query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
+    return query_id or plain(query), tuple(passage_ids or map(plain, passages))
 
 
 def has_lists(rows: Columns) -> bool:
@@ -105,30 +93,23 @@ def has_lists(rows: Columns) -> bool:
     return any(len(each) > 1 for each in rows.column("passages"))
 
 
-def default_loss(rows: Columns) -> RankingLoss:
+def default_loss(are_lists: bool) -> RankingLoss:
     """The loss of rows that name none: ListNet if there are lists, else binary cross-entropy.
 
-    >>> names = "query", "passages"
-    >>> default_loss(Columns(names, (["who sat"], [["a cat"]]))).name
-    'binary_cross_entropy'
-    >>> default_loss(Columns(names, (["who sat"], [["a cat", "a log"]]))).name
-    'list_net'
+    >>> default_loss(are_lists=True).name, default_loss(are_lists=False).name
+    ('list_net', 'binary_cross_entropy')
     """
-    return ListNetLoss() if has_lists(rows) else BinaryCrossEntropyLoss()
+    return ListNetLoss() if are_lists else BinaryCrossEntropyLoss()
 
 
 def check_loss(rows: Columns, loss: Any) -> None:
-    """Raises UserError if rows do not fit the loss that they are to be trained with.
+    """Raises UserError if rows do not fit the loss; losses of other programs take all rows.
 
     >>> rows = Columns(("query", "passages"), (["who sat"], [["a cat"]]), [(3.0,)])
     >>> check_loss(rows, BinaryCrossEntropyLoss())
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: row 0: relevance 3.0 is outside 0 to 1, ...
-
-    Args:
-        rows: with relevance.
-        loss: any loss; those of other programs take all rows.
     """
     if isinstance(loss, BinaryCrossEntropyLoss):
         for row, values in enumerate(rows.known_targets()):
@@ -168,7 +149,7 @@ def grouped(rows: Columns) -> Columns:
     texts: dict[str, dict[str, str]] = {}
     degrees: dict[str, dict[str, float]] = {}
     for row, passages in enumerate(rows.column("passages")):
-        query, keys = Keys.of(rows, row)
+        query, keys = keys_of(rows, row)
         firsts.setdefault(query, row)
         texts.setdefault(query, {}).update(zip(keys, passages, strict=True))
         known = degrees.setdefault(query, {})
@@ -224,7 +205,7 @@ def ranking_metrics(
     relevant: dict[str, dict[str, int]] = {}
     numbers = rows.known_targets()
     for row, (row_logits, values) in enumerate(zip(logits, numbers, strict=True)):
-        query, keys = Keys.of(rows, row)
+        query, keys = keys_of(rows, row)
         scores, degrees = found.setdefault(query, {}), relevant.setdefault(query, {})
         judged = zip(keys, row_logits, values, strict=True)
         for key, score, value in judged:
@@ -232,7 +213,7 @@ def ranking_metrics(
             degrees[key] = max(degrees.get(key, 0), math.floor(value + 0.5))
     measured = retrieval_metrics(found, relevant)
     metrics = {name: measured[name] for name in _MEASURES}
-    loss = loss or default_loss(rows)
+    loss = loss or default_loss(has_lists(rows))
     values = [value for row in numbers for value in row]
     if isinstance(loss, BinaryCrossEntropyLoss) and not 0 <= min(values) <= max(values) <= 1:
         return metrics

@@ -97,7 +97,6 @@ class MeanSquaredErrorLoss(RankingLoss):
         return tf.reduce_sum(_at_passages(relevance, errors), axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"activation": self.activation}
 
 
@@ -147,7 +146,7 @@ class LambdaLoss(RankingLoss):
         order = tf.argsort(logits, direction="DESCENDING", stable=True)
         relevance, logits = (tf.gather(each, order, batch_dims=1) for each in (relevance, logits))
         places = tf.range(tf.shape(relevance)[1])
-        discounts = _log2(tf.cast(places, tf.float32) + 2.0)
+        discounts = tf.math.log(tf.cast(places, tf.float32) + 2.0) / math.log(2)
         gains = tf.maximum(2.0 ** _without_padding(relevance) - 1.0, 0.0)
         ideal = tf.reduce_sum(tf.sort(gains, direction="DESCENDING") / discounts, axis=1)
         gains /= tf.maximum(ideal, _LEAST_DCG)[:, tf.newaxis]
@@ -229,7 +228,3 @@ def _is_pair(relevance: tf.Tensor) -> tf.Tensor:
 def _differences(values: tf.Tensor) -> tf.Tensor:
     """[..., n] -> [..., n, n]: each value minus each other."""
     return values[..., :, tf.newaxis] - values[..., tf.newaxis, :]
-
-
-def _log2(values: tf.Tensor) -> tf.Tensor:
-    return tf.math.log(values) / math.log(2)

@@ -1,6 +1,5 @@
 """A cross-encoder: query and passage are read together, and get one score (paper, section 4.1)."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,43 +21,18 @@ from bert_tf.tasks.reranking.candidates import (
     check_has_lists,
     check_loss,
     default_loss,
+    has_lists,
     ranking_metrics,
 )
 from bert_tf.tasks.reranking.losses import (
     ACTIVATIONS,
     BinaryCrossEntropyLoss,
-    ListNetLoss,
     RankingLoss,
     checked_activation,
     loss_of,
 )
-from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel, alike_where_equal
+from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodedCandidates(EncodedGroups):
-    """Queries with passages, ready for the model.
-
-    >>> from bert_tf.data.batching import EncodedRows
-    >>> word_ids, first_pairs = np.array([2, 5, 3, 2, 3, 2, 3]), np.array([0, 2, 3])
-    >>> encoded = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
-    >>> relevance = np.array([1, 0, 1], np.float32)
-    >>> rows = EncodedCandidates(encoded, relevance, first_pairs=first_pairs)
-    >>> rows.take(np.array([0, 1]))[1].tolist()
-    [[1.0, 0.0], [1.0, nan]]
-
-    Attributes:
-        targets: float32 [pairs], the relevance of each passage.
-        encoded, weights, first_pairs: as of `EncodedGroups`.
-    """
-
-    def targets_of(self, rows: np.ndarray) -> np.ndarray:
-        """float32 [batch, width]; NaN where a row has fewer passages."""
-        is_there, pairs = self.places(rows)
-        relevance = np.full(is_there.shape, np.nan, np.float32)
-        relevance[is_there] = self.targets[pairs]
-        return relevance
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -99,6 +73,7 @@ class Reranker(GroupModel):
     setting_names = ("activation", "max_length")
     default_max_length = None
     head_name = "classifier"
+    targets_of_pairs = True
     example = {
         "query": ["Who wrote Faust?"],
         "passages": [["Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."]],
@@ -153,9 +128,9 @@ class Reranker(GroupModel):
         """The loss of a model that the user has compiled, or else that of `fit`."""
         return self.loss if self.is_compiled_by_user() else self.own_losses()["loss"]
 
-    def _decide_loss(self, default: RankingLoss) -> Any:
+    def _decide_loss(self, are_lists: bool) -> Any:
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
-        self._next_loss = self._next_loss or default
+        self._next_loss = self._next_loss or default_loss(are_lists)
         return self._loss_to_learn()
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
@@ -211,20 +186,13 @@ class Reranker(GroupModel):
 
     def learn_from(self, rows: Columns) -> None:
         # The first rows decide the loss, unless it was given.
-        check_loss(rows, self._decide_loss(default_loss(rows)))
+        check_loss(rows, self._decide_loss(has_lists(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
         super()._learn_from_dataset(dataset, steps)
         x = dataset.element_spec[0]
-        has_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
-        loss = self._decide_loss(ListNetLoss() if has_lists else BinaryCrossEntropyLoss())
-        check_has_lists(loss, has_lists)
-
-    def examples(
-        self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> EncodedCandidates:
-        targets = self.target.numbers(rows)
-        return EncodedCandidates(targets=targets, weights=rows.weights, **self.groups(rows))
+        are_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
+        check_has_lists(self._decide_loss(are_lists), are_lists)
 
     def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
         # A query may have one passage, string [batch].

@@ -9,7 +9,7 @@ from bert_tf.interpret import charts, sections
 from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.reranking.candidates import ranking_metrics
 from bert_tf.tasks.reranking.losses import ACTIVATIONS
-from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
+from bert_tf.tasks.texts.pictures import DevRows, GroupPictures
 from bert_tf.templates import figures
 
 _NOTE = (
@@ -27,17 +27,17 @@ class RankingPictures(GroupPictures):
         values = self._activated(scores).tolist()
         return charts.table(("", "score"), [(names[i], [values[i]]) for i in best_first])
 
-    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[PageSection]:
-        found = ranking_metrics(groups.scores, groups.rows)
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
+        found = ranking_metrics(rows.outputs, rows.data)
         metrics = ", ".join(f"{n} {figures(value)}" for n, value in found.items() if n != "loss")
         return sections.by_number(
-            groups.vectors,
-            groups.texts,
-            groups.targets,
-            self._activated(np.concatenate(groups.scores)),
+            rows.vectors,
+            rows.texts,
+            rows.targets,
+            self._activated(np.concatenate(rows.outputs)),
             marks,
             _NOTE,
-            f"{len(groups.targets)} passages of {len(groups.rows)} rows: {metrics}.",
+            f"{len(rows.targets)} passages of {len(rows.data)} rows: {metrics}.",
         )
 
     def _activated(self, logits: np.ndarray) -> np.ndarray:

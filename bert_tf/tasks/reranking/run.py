@@ -12,11 +12,11 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking.candidates import (
-    Keys,
     check_loss,
     default_loss,
     grouped,
     has_lists,
+    keys_of,
     ranking_metrics,
 )
 from bert_tf.tasks.reranking.config import RerankingData, RerankingRun
@@ -100,7 +100,7 @@ class Reranking(Task):
     def loss_of(self, rows: Columns) -> RankingLoss:
         """The configured loss, or that of such rows."""
         name = self.config.loss.name
-        return LOSSES[name]() if name else default_loss(rows)
+        return LOSSES[name]() if name else default_loss(has_lists(rows))
 
     def _format_of(self, path: Path) -> str:
         """How a file is written; see `tables.format_of`."""
@@ -118,7 +118,7 @@ def _named(predictions: Sequence[np.ndarray], rows: Columns) -> dict[str, dict[s
     found: dict[str, dict[str, float]] = {}
     for row, logits in enumerate(predictions):
         query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
-        query, keys = Keys.of(rows, row)
+        query, keys = keys_of(rows, row)
         scores = found.setdefault(queries.setdefault(query, query_id or str(len(queries))), {})
         for key, logit in zip(keys, logits, strict=True):
             name = key if passage_ids else str(len(passages))

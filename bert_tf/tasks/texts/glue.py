@@ -1,14 +1,22 @@
-"""Reading the official files of GLUE. Columns are found by their names; there is no quoting."""
+"""GLUE (Wang et al. 2019): its tasks, their metrics and submissions, and reading their files.
 
-from collections.abc import Sequence
+The columns and the order of the labels are those of google-research/bert, `run_classifier.py`. The
+names of files and of predictions are those of the benchmark's distribution and server. In files,
+columns are found by their names, and there is no quoting.
+
+MRPC may be in GLUE's files, or in Microsoft's, from which GLUE's script makes them. Microsoft's
+msr_paraphrase_train.txt holds the pairs of both train.tsv and dev.tsv. GLUE's list dev_ids.tsv
+names the pairs of dev.tsv. Microsoft's msr_paraphrase_test.txt is GLUE's test.tsv with labels.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import mrpc
-from bert_tf.tasks.texts.glue_tasks import GLUE
 
 # The inputs of a model of one text, and of two.
 NAMES = {1: ("text",), 2: ("text_a", "text_b")}
@@ -20,6 +28,99 @@ _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label":
 _DIAGNOSTIC = ("diagnostic.tsv", "AX.tsv")
 # The label of pairs on which the people who labelled MultiNLI did not agree.
 _NO_AGREEMENT = "-"
+# Microsoft's files of MRPC, GLUE's lists of its dev pairs, and the columns that name their texts.
+_MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
+_MRPC_DEV_IDS = ("dev_ids.tsv", "mrpc_dev_ids.tsv")
+_MRPC_IDS = slice(1, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """One task.
+
+    >>> GLUE["mnli"].texts, GLUE["mnli"].classes
+    (('sentence1', 'sentence2'), ('contradiction', 'entailment', 'neutral'))
+
+    Attributes:
+        texts: columns of the text, or of both texts.
+        label: column of the label.
+        classes: the labels in the order of the logits; () if the label is a number.
+        metrics: GLUE's metrics; of several runs the one with the highest first one is best.
+        submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
+            predictions for GLUE's server.
+        parts: endings of the names of the dev and test files, and of TFDS's splits.
+        tfds_texts: names of the texts in TFDS.
+    """
+
+    texts: tuple[str, ...]
+    label: str
+    classes: tuple[str, ...]
+    metrics: tuple[str, ...]
+    submissions: Mapping[str, str]
+    parts: tuple[str, ...] = ("",)
+    tfds_texts: tuple[str, ...] = ("sentence1", "sentence2")
+
+    def named(self, split: str) -> dict[str, str]:
+        """The names of the parts of a split, by the suffix of their metrics' names.
+
+        >>> GLUE["mnli"].named("dev")
+        {'': 'dev_matched', '_mismatched': 'dev_mismatched'}
+        """
+        return {part.removeprefix("_matched"): split + part for part in self.parts}
+
+
+_NO_YES = ("0", "1")
+_ENTAILED_OR_NOT = ("entailment", "not_entailment")
+_ENTAILED_OR_WHAT = ("contradiction", "entailment", "neutral")
+_ONE, _TWO = ("sentence",), ("sentence1", "sentence2")
+
+GLUE = {
+    "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}, tfds_texts=_ONE),
+    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}, tfds_texts=_ONE),
+    "mrpc": GlueTask(
+        ("#1 String", "#2 String"),
+        "Quality",
+        _NO_YES,
+        ("f1", "accuracy"),
+        {"test": "MRPC", "msr_paraphrase_test": "MRPC"},
+    ),
+    "qqp": GlueTask(
+        ("question1", "question2"),
+        "is_duplicate",
+        _NO_YES,
+        ("f1", "accuracy"),
+        {"test": "QQP"},
+        tfds_texts=("question1", "question2"),
+    ),
+    "stsb": GlueTask(_TWO, "score", (), ("spearman", "pearson"), {"test": "STS-B"}),
+    "mnli": GlueTask(
+        _TWO,
+        "gold_label",
+        _ENTAILED_OR_WHAT,
+        ("accuracy",),
+        {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX", "AX": "AX"},
+        parts=("_matched", "_mismatched"),
+        tfds_texts=("premise", "hypothesis"),
+    ),
+    "qnli": GlueTask(
+        ("question", "sentence"),
+        "label",
+        _ENTAILED_OR_NOT,
+        ("accuracy",),
+        {"test": "QNLI"},
+        tfds_texts=("question", "sentence"),
+    ),
+    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "RTE"}),
+    "wnli": GlueTask(_TWO, "label", _NO_YES, ("accuracy",), {"test": "WNLI"}),
+    "ax": GlueTask(
+        _TWO,
+        "gold_label",
+        _ENTAILED_OR_WHAT,
+        ("mcc", "accuracy"),
+        {"test": "AX", "AX": "AX", "diagnostic": "AX", "diagnostic-full": "AX"},
+        tfds_texts=("premise", "hypothesis"),
+    ),
+}
 
 
 def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
@@ -45,7 +146,7 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
         return files
     places = {suffix: [path] for suffix, path in files.items()}
     if name == "mrpc":
-        places[""].append(folder / mrpc.TEST)
+        places[""].append(folder / _MRPC_TEST)
     if name == "mnli":
         # The diagnostic set is for models of MNLI. The benchmark's own script puts it into the
         # second folder.
@@ -66,15 +167,15 @@ def read_glue(path: Path, name: str) -> Columns:
     >>> rows.values, rows.targets, rows.classes
     ((['a lovely film', 'two long hours'],), ['1', '0'], ('0', '1'))
 
-
     Raises:
-        UserError: no such file, a missing column, a row with too few fields; with its line.
+        UserError: no such file, a missing column, a row with too few fields; of MRPC, no list of
+            the dev pairs; with its line.
     """
     name = benchmark_at(path, name)
     header: list[str] = []
     rows: list[tuple[int, list[str]]] = []
     short: list[int] = []
-    for line, fields in mrpc.read_mrpc(path) if name == "mrpc" else read_tsv(path):
+    for line, fields in _read_mrpc(path) if name == "mrpc" else read_tsv(path):
         if not header:
             header = [_DIAGNOSTIC_NAMES.get(each, each) for each in fields]
             if name != "cola" or "sentence" in fields:
@@ -130,3 +231,37 @@ def _warn_of_rows(path: Path, lines: Sequence[int], why: str) -> None:
         logger.warning(
             f"{path}: rows skipped because {why}: {len(lines)}, the first in line {lines[0]}"
         )
+
+
+def mrpc_sources(path: Path) -> list[Path]:
+    """The files that are read for a file of MRPC: itself, or Microsoft's and the list of ids.
+
+    >>> Path("MRPC").mkdir()
+    >>> for name in ("msr_paraphrase_train.txt", "dev_ids.tsv"):
+    ...     Path("MRPC", name).touch()
+    >>> [str(path) for path in mrpc_sources(Path("MRPC/train.tsv"))]
+    ['MRPC/msr_paraphrase_train.txt', 'MRPC/dev_ids.tsv']
+    """
+    original = path.with_name(_MRPC_TRAIN)
+    if path.is_file() or path.name not in ("train.tsv", "dev.tsv") or not original.is_file():
+        return [path]
+    lists = [path.with_name(name) for name in _MRPC_DEV_IDS]
+    return [original, *[each for each in lists if each.is_file()][:1]]
+
+
+def _read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every line, including the header, with the line's number."""
+    original, *lists = mrpc_sources(path)
+    if original == path:
+        yield from read_tsv(path)
+        return
+    if not lists:
+        raise UserError(
+            f"{original} holds both the training and the dev pairs of GLUE; put "
+            f"{_MRPC_DEV_IDS[0]}, the list of the dev pairs, next to it, or set data.train to "
+            f"{_MRPC_TRAIN} and data.dev to {_MRPC_TEST}"
+        )
+    dev = {tuple(fields[:2]) for _, fields in read_tsv(lists[0])}
+    for number, (line, fields) in enumerate(read_tsv(original)):
+        if number == 0 or (tuple(fields[_MRPC_IDS]) in dev) == (path.name == "dev.tsv"):
+            yield line, fields

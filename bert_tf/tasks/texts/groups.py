@@ -30,14 +30,20 @@ class EncodedGroups(EncodedTexts):
     >>> inputs, targets = groups.take(np.array([0, 1]))
     >>> inputs["input_word_ids"].tolist(), targets.tolist()
     ([[[2, 5, 3], [2, 3, 0]], [[2, 3, 0], [0, 0, 0]]], [1, 0])
+    >>> relevance = np.array([1, 0, 1], np.float32)
+    >>> dataclasses.replace(groups, targets=relevance, of_pairs=True).take(np.array([0, 1]))[1]
+    array([[ 1.,  0.],
+           [ 1., nan]], dtype=float32)
 
     Attributes:
         encoded: the packed pairs, those of a row one after the other.
-        targets, weights: as of `EncodedTexts`.
+        targets, weights: as of `EncodedTexts`; of pairs, float32 [pairs].
         first_pairs: int64 [rows + 1], the pair with which each row begins.
+        of_pairs: whether the targets are of pairs; in batches there is NaN where a row has fewer.
     """
 
     first_pairs: np.ndarray = dataclasses.field(kw_only=True)
+    of_pairs: bool = False
 
     @property
     def sizes(self) -> np.ndarray:
@@ -62,6 +68,14 @@ class EncodedGroups(EncodedTexts):
         place = np.arange(width)
         is_there = place < sizes[rows][:, None]
         return is_there, (self.first_pairs[rows][:, None] + place)[is_there]
+
+    def targets_of(self, rows: np.ndarray) -> np.ndarray:
+        if not self.of_pairs:
+            return super().targets_of(rows)
+        is_there, pairs = self.places(rows)
+        targets = np.full(is_there.shape, np.nan, np.float32)
+        targets[is_there] = self.targets[pairs]
+        return targets
 
     def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer pairs."""
@@ -96,6 +110,8 @@ class GroupModel(TaskModel):
     head_name: ClassVar[str]
     # A request of one row.
     example: ClassVar[Mapping[str, Any]]
+    # Whether each text of a group has a target, or the whole group.
+    targets_of_pairs: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -113,13 +129,11 @@ class GroupModel(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         self.dropout.build((None, self.encoder.config.output_size))
         getattr(self, self.head_name).build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
         shape = tf.shape(inputs["input_mask"])
         rows = {
             name: tf.reshape(value, tf.concat([[shape[0] * shape[1]], tf.shape(value)[2:]], axis=0))
@@ -130,13 +144,18 @@ class GroupModel(TaskModel):
         scores = tf.reshape(tf.cast(scores, tf.float32), shape[:2])
         return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
 
-    def groups(self, rows: Columns) -> dict[str, Any]:
-        """`encoded` and `first_pairs` of `EncodedGroups`."""
+    def examples(
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
+    ) -> EncodedGroups:
         firsts, others = rows.values
-        sizes = [len(group) for group in others]
-        repeated = [first for first, size in zip(firsts, sizes, strict=True) for _ in range(size)]
-        pairs = self.encoded((repeated, [text for group in others for text in group]))
-        return {"encoded": pairs, "first_pairs": np.cumsum([0, *sizes])}
+        repeated = [first for first, group in zip(firsts, others, strict=True) for _ in group]
+        return EncodedGroups(
+            self.encoded((repeated, [text for group in others for text in group])),
+            self.known_target.numbers(rows),
+            rows.weights,
+            first_pairs=np.cumsum([0, *map(len, others)]),
+            of_pairs=self.targets_of_pairs,
+        )
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # A text "" is padding.
@@ -160,12 +179,7 @@ class GroupModel(TaskModel):
         return first, others.to_tensor("") if isinstance(others, tf.RaggedTensor) else others
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
-        """Targets of a batch of a dataset in a graph.
-
-        Args:
-            y: as the dataset has them.
-            is_there: bool [batch, group], False at padding.
-        """
+        """Targets of a batch of a dataset, in a graph; bool [batch, group] is False at padding."""
         raise NotImplementedError
 
     def infer(
@@ -271,9 +285,7 @@ def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     array([[0.1, 0.2, 0.1],
            [0.4, 0.5, 0.6]], dtype=float32)
 
-    Args:
-        values: float32 [batch, group].
-        scores: float32 [batch, group].
+    Both are float32 [batch, group].
     """
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)

@@ -1,4 +1,4 @@
-"""What the pictures of models on one text or two have in common."""
+"""Pictures of models on one text or two, and of models that score the texts of a group."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,37 +8,39 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.asking.row_files import Row, text_of
+from bert_tf.asking.row_files import Row, list_of, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Importances, Inputs
-from bert_tf.interpret.looks import Look, Mark, PageSection
+from bert_tf.interpret.looks import Look, Mark, PageSection, SeenInput
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
-from bert_tf.interpret.subject import Subject
+from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.text import Preprocessor
 
 NOTE = "Each point is a text of the dev data: the pooled vector, which the head reads."
 
 
 class DevRows(NamedTuple):
-    """Some rows of the dev data.
+    """Some rows of the dev data; each is one point, or a point for each text of its group.
 
     Attributes:
+        data: the rows.
         outputs: what `infer` of the model returns.
-        targets: [rows], what is given.
-        vectors: float32 [rows, hidden], what the head reads.
-        texts: of each row.
+        targets: [rows, ...], what is given.
+        vectors: float32 [points, hidden], what the head reads.
+        texts: of each point.
     """
 
+    data: Columns
     outputs: Any
     targets: np.ndarray
     vectors: np.ndarray
     texts: list[str]
 
 
-class TextPictures(Pictures):
-    """What all of them share.
+class PooledPictures(Pictures):
+    """Pictures of a model whose head reads the pooled output.
 
     A subclass of a task with runs overrides `of_dev`.
     """
@@ -48,35 +50,73 @@ class TextPictures(Pictures):
         self.accepted = (subject.model.input_names,)
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
 
-    def look(self, row: Row) -> Look:
-        subject = self.subject
-        texts = [text_of(row, name) for name in self.accepted[0]]
-        inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
-        output = subject.model(inputs, training=False)
-        answer, explained = self.answer(inputs, output)
-        encoded = subject.encoder.encode(inputs, training=False)
-        vector = pooled(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
-        seen = subject.seen("", inputs, explained)
-        heading = tuple(map(sections.shortened, texts))
-        return Look(heading, answer, (seen,), (Mark(heading[0], vector),))
-
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject
         everything: Columns = subject.read_dev()
-        chosen = sections.draw(len(everything), rows)
-        data = everything.take(chosen.tolist())
-        encoded = subject.model.encoded(data.values)
-        outputs = subject.model.infer(data)
+        chosen = everything.take(sections.draw(len(everything), rows).tolist())
+        examples: Any = subject.model.examples(chosen)
+        encoded = examples.encoded
         vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
-        texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(len(chosen))]
-        return self.of_dev(
-            DevRows(outputs, subject.model.known_target.numbers(data), vectors, texts), marks
-        )
+        points = range(len(encoded.lengths))
+        texts = [subject.read_back(encoded.take(np.array([i]))) for i in points]
+        outputs = subject.model.infer(chosen)
+        return self.of_dev(DevRows(chosen, outputs, examples.targets, vectors, texts), marks)
+
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
+        """The pictures of some dev data."""
+        raise NotImplementedError
+
+    def _vectors(self, inputs: Inputs) -> np.ndarray:
+        """float32 [rows, hidden]: what the head reads."""
+        encoder = self.subject.encoder
+        encoded = encoder.encode(inputs, training=False)
+        return pooled(encoder, encoded, inputs["input_mask"]).numpy()
+
+
+class TextPictures(PooledPictures):
+    """Pictures of a model on one text or two."""
+
+    def look(self, row: Row) -> Look:
+        texts = [text_of(row, name) for name in self.accepted[0]]
+        inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
+        answer, explained = self.answer(inputs, self.subject.model(inputs, training=False))
+        seen = self.subject.seen("", inputs, explained)
+        heading = tuple(map(sections.shortened, texts))
+        return Look(heading, answer, (seen,), (Mark(heading[0], self._vectors(inputs)[0]),))
 
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """What the model says, [1, ...], and what the tokens add to it."""
 
-    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
-        """The pictures of some dev data."""
-        raise NotImplementedError
+
+class GroupPictures(PooledPictures):
+    """Pictures of a model that scores several texts, each together with the same first text."""
+
+    def look(self, row: Row) -> Look:
+        # The text with the highest score comes first.
+        first, others = self.accepted[0]
+        text, group = text_of(row, first), list_of(row, others)
+        features = self._preprocess((tf.constant([text] * len(group)), tf.constant(group)))
+        scores = self._scores(features).numpy()
+        order = np.argsort(-scores, kind="stable").tolist()
+        seen = [self._seen(f"{i + 1}: {group[i]}", without_padding(features, i)) for i in order]
+        vectors = self._vectors(features)
+        marks = tuple(map(Mark, map(sections.shortened, group), vectors))
+        names = [f"{i}: {each}" for i, each in enumerate(group, start=1)]
+        return Look((text,), self.answer(names, scores), tuple(seen), marks)
+
+    @abstractmethod
+    def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
+        """What the model says of a group, float32 [group], whose texts have these names."""
+
+    def _seen(self, title: str, inputs: Inputs) -> SeenInput:
+        """The first text with one other, and what its tokens add to its score."""
+        subject = self.subject
+        what = f"the score of this {self.accepted[0][1][:-1]}"
+        explained = subject.explain([what], inputs, lambda pairs: self._scores(pairs)[:, None])
+        return subject.seen(title, inputs, explained)
+
+    def _scores(self, pairs: Inputs) -> tf.Tensor:
+        """float32 [pairs]: the score of each, which does not depend on the others."""
+        alone = {name: values[:, None] for name, values in pairs.items()}
+        return self.subject.model(alone, training=False)[:, 0]

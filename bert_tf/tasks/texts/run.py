@@ -11,9 +11,9 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts import glue, mrpc, text_files, tfds_rows
+from bert_tf.tasks.texts import glue, text_files, tfds_rows
 from bert_tf.tasks.texts.config import TextData
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE
 
 
 class TextTask(Task):
@@ -49,7 +49,7 @@ class TextTask(Task):
         paths = super().sources(split)
         if self.data.format != "mrpc":
             return paths
-        return [source for path in paths for source in mrpc.made_of(path)]
+        return [source for path in paths for source in glue.mrpc_sources(path)]
 
     def test_files(self) -> dict[str, Path]:
         return self.files("test")

@@ -10,7 +10,7 @@ from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import glue, tfds_rows
 from bert_tf.tasks.texts.config import TextData
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
 _SPLITS = ("train", "dev", "test")
@@ -130,14 +130,8 @@ def read_table(
     >>> read_table(Path("train.tsv"), data, ("text",), ("label",), needs_labels=True).targets
     ['good']
 
-    Args:
-        path: the file.
-        data: its format.
-        texts: the columns of the texts.
-        labels: the columns of the labels.
-        needs_labels: whether these have to be there.
-        target_of: makes the target of a row, given the row and its place; by default it is what
-            the one column of labels holds, and None if that is missing.
+    `texts` and `labels` are columns. `target_of` makes the target of a row, given the row and its
+    place; by default it is what the one column of labels holds, and None if that is missing.
     """
     needed = (*texts, *labels) if needs_labels else texts
     rows = list(tables.read_table(path, format_of(path, data), needed, labels, targets=labels))

@@ -10,8 +10,7 @@ from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts.glue import NAMES
-from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 # What most data sets call the splits that are "train", "dev" and "test" here.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -24,11 +23,7 @@ _ROW_NUMBER = "idx"
 
 
 def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
-    """The rows of a split as NumPy values, and the features that they have.
-
-    Args:
-        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
-        split: in TFDS's notation, such as train or train[:10%].
+    """The rows of a split, such as train[:10%], as NumPy values, and the features that they have.
 
     Raises:
         UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.

@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import beam_shards
-from bert_tf.data.corpora.beam_shards import Sizes, lay_out
+from bert_tf.data.corpora.beam_shards import lay_out
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import DEV, TRAIN
@@ -32,33 +32,33 @@ def write_corpus(folder: Path, files: int = 5) -> Path:
     return folder
 
 
-def sizes_of(corpus: Corpus) -> list[Sizes]:
+def tokenized_batches(corpus: Corpus) -> list[tuple]:
     vocabulary = (TOKENIZER.vocabulary, TOKENIZER.settings)
     batches = [b for part in enumerate(corpus.parts) for b in beam_shards._read(part, corpus)]
-    return [beam_shards._measure(beam_shards._tokenize(batch, vocabulary)) for batch in batches]
+    return [beam_shards._tokenize(batch, vocabulary) for batch in batches]
 
 
 @pytest.mark.parametrize("dev_fraction", [0.0, 1e-9, 0.2, 1.0])
 def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev_fraction):
-    monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+    monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)
     corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
-    sizes = sizes_of(corpus)
+    sizes = list(map(beam_shards._measure, tokenized_batches(corpus)))
     assert len(sizes) > 10
     random.Random(1).shuffle(sizes)
     layout = lay_out(sizes, dev_fraction, 100)
     written = write_token_shards(corpus, TOKENIZER, tmp_path / "out", dev_fraction, 100)
     counts = {TRAIN: {}, DEV: {}}
-    for batch in sizes:
-        for n, (key, tokens) in enumerate(zip(batch.hashes, batch.tokens, strict=True)):
-            part, number = layout.shard((batch.part, batch.number, n), int(key))
-            counts[part][number] = counts[part].get(number, 0) + int(tokens)
+    for batch in tokenized_batches(corpus):
+        for (part, number), (_, documents) in beam_shards._assign(batch, layout):
+            tokens = sum(len(document.ids) for document in documents)
+            counts[part][number] = counts[part].get(number, 0) + tokens
     for part, shards in written.parts.items():
         assert [counts[part][n] for n in sorted(counts[part])] == [s.tokens for s in shards]
-        assert len(layout.starts[part]) == len(shards)
+        assert len(layout[1][part]) == len(shards)
 
 
 def test_a_corpus_without_tokens_is_told():
-    empty = Sizes(0, 0, np.array([], np.uint64), np.array([], np.int64))
+    empty = (0, 0), np.array([], np.uint64), np.array([], np.int64)
     for sizes in ([], [empty]):
         with pytest.raises(UserError, match="the corpus has no tokens"):
             lay_out(sizes, 0.1, 100)
@@ -73,7 +73,7 @@ class TestWithBeam:
 
     @pytest.mark.parametrize("dev_fraction", [0.0, 0.2])
     def test_the_files_are_the_same(self, tmp_path, monkeypatch, dev_fraction):
-        monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+        monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)
         corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
         write_token_shards(corpus, TOKENIZER, tmp_path / "here", dev_fraction, 100)
         (tmp_path / "beam").mkdir()

@@ -192,7 +192,7 @@ def test_held_out_batches_are_the_same_every_time_and_for_every_seed(folder):
 
 def test_masking_options_reach_the_batches(tmp_path):
     counting.shards(tmp_path / "out", LENGTHS)
-    batch = take(ShardData(tmp_path / "out", 8, 32, masking_rate=0.4).dataset(), 1)[0]
+    batch = take(ShardData(tmp_path / "out", 8, 32, rate=0.4).dataset(), 1)[0]
     assert batch["masked_lm_ids"].shape == (8, 13)
     assert batch["masked_lm_weights"].sum(1).max() == 13
 

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
+from bert_tf.data.corpora.corpus import TfdsCorpus
 from bert_tf.errors import UserError
 from tests.data.prepared_tfds import cut_off, prepare
 

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.corpora.shard_writing import write_token_shards
+from bert_tf.data.corpora.shard_writing import LONGEST_SENTENCE, write_token_shards
 from bert_tf.data.corpora.token_shards import DEV, FORMAT, TRAIN, TokenShards
-from bert_tf.data.corpora.tokenizing import LONGEST_SENTENCE
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from tests.data import counting
