@@ -37,7 +37,7 @@ class Label(Target):
 
     classes: tuple[str, ...] = ()
 
-    def checked(self, rows: Columns) -> list[str]:
+    def checked(self, rows: Columns) -> list:
         """Names. Whole numbers and booleans become text."""
         return class_names(rows.known_targets(), lambda row: rows.at(row, self.what))
 
@@ -91,7 +91,7 @@ class Labels(Label):
 
     what: ClassVar[str] = "labels"
 
-    def checked(self, rows: Columns) -> list[tuple[str, ...]]:  # type: ignore[override]
+    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
         """The names of each row; a row may have none."""
         return [self._names(rows, row, each) for row, each in enumerate(rows.known_targets())]
 
