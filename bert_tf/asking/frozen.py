@@ -124,41 +124,34 @@ class FrozenTask(Answers):
             raise UserError(f"{self.path} does not answer as its description says; export it again")
         return family.model_class()
 
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Answers in Python values, as `predict` of the task model gives them.
+    @inputs.columns_may_follow
+    def predict(
+        self,
+        x: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        **columns: Any,
+    ) -> Any:
+        """Answers in Python values; see `TaskModel.predict`.
 
         Args:
-            *args: the inputs, as `predict` of the task model takes them: `x`; then contexts of
-                questions, choices of contexts, or passages of queries; `batch_size` and `verbose`.
-            **kwargs: the same by their names, and the options of the task model.
+            x: the inputs, as `predict` of the task model takes them.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            **columns: the inputs by their names, and the options of the task model.
 
         Raises:
             UserError: the model does not take such inputs, or is of no task.
         """
-        if self._saved is not None:
-            return self._predict_by_signatures(*args, **kwargs)
-        with self._explained():
-            return self.model.predict(*args, **kwargs)
-
-    def _predict_by_signatures(
-        self,
-        x: Any = None,
-        other: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        **named: Any,
-    ) -> Any:
-        """`predict` of a SavedModel, of whose task model only the class is known."""
+        if self._saved is None:
+            with self._explained():
+                return self.model.predict(x, batch_size, verbose, **columns)
         cls = self.task_class()
-        options = {name: named.pop(name) for name in cls.answer_options if name in named}
+        options = {name: columns.pop(name) for name in cls.answer_options if name in columns}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
-        # The second column may also follow by its name: predict(questions, context=contexts).
-        columns = [each for each in (x, other, *named.values()) if each is not None]
-        if x is None:
-            x = named
-        elif len(columns) > 1:
-            x = tuple(columns)
+        names = [column.name for column in cls.asked_columns(self)]
+        x = inputs.by_name(x, columns, names)
         return cls.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:

@@ -25,6 +25,7 @@ _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
 _NO_SEED = 87654321
 
 
+@inputs.columns_may_follow
 @checked
 def fit(
     model: Any,
@@ -88,6 +89,7 @@ def fit(
         "initial_epoch": initial_epoch,
         "validation_freq": validation_freq,
     }
+    model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
     if inputs.is_for_keras(x):
         if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
@@ -218,6 +220,7 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
         model.teaching, model.train_function = None, None
 
 
+@inputs.columns_may_follow
 @checked
 def evaluate(
     model: Any,

@@ -1,7 +1,9 @@
 """Checks what Python users pass to `fit`, `evaluate` and `predict`, and makes lists of it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import keras
 import numpy as np
@@ -11,6 +13,45 @@ from bert_tf.asking import rows_of
 from bert_tf.data.columns import Column, Columns, as_list
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Takes two columns one after the other, as in `predict(queries, passages)`, for their tuple.
+
+    What stands where the method, which is Keras's, has its batch size shows that there are two.
+    """
+    place = [*inspect.signature(method).parameters].index("batch_size")
+
+    @functools.wraps(method)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if len(args) > place and hasattr(args[place], "__len__"):
+            model, first, second, *others = args
+            return method(model, (first, second), *others, **kwargs)  # type: ignore[arg-type]
+        return method(*args, **kwargs)
+
+    return call
+
+
+def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The inputs of `predict`, of which some or all are given by their names.
+
+    >>> by_name("Who sat?", {"context": "A cat."}, ("question", "context"))
+    {'question': 'Who sat?', 'context': 'A cat.'}
+
+    Raises:
+        UserError: an argument is no input, or the first input is given twice.
+    """
+    if x is None or not columns:
+        return dict(columns) or x
+    for name in columns:
+        if name not in names[1:]:
+            raise UserError(
+                f"predict takes no {name} together with x; the inputs are {' and '.join(names)}"
+            )
+    return {names[0]: x, **columns}
 
 
 def is_for_keras(x: Any) -> bool:

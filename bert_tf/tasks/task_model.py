@@ -47,7 +47,7 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
-from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel
@@ -63,8 +63,8 @@ PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
 _CHUNK = 1024
 # Requests of one text, and of two.
 _EXAMPLES = {
-    1: ("What a lovely film.",),
-    2: ("A man plays the guitar.", "Someone makes music."),
+    1: (["What a lovely film."],),
+    2: (["A man plays the guitar."], ["Someone makes music."]),
 }
 
 
@@ -108,6 +108,8 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # The arguments of `answers` by which one call of `predict` differs from another.
     answer_options: ClassVar[tuple[str, ...]] = ()
+    # A request of one row, by which a server is warmed up; None is one of plain texts.
+    example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
@@ -697,6 +699,7 @@ class TaskModel(EncoderModel):
 
     # ---- Answering ----------------------------------------------------------------------------
 
+    @inputs.columns_may_follow
     @checked
     def predict(
         self,
@@ -710,8 +713,8 @@ class TaskModel(EncoderModel):
         """Answers in Python values; on ids, Keras's `predict`.
 
         Args:
-            x: the inputs, as the class says: a column, a tuple of columns, or a dataset. One row
-                gives one answer.
+            x: the inputs, as the class says: a column, a tuple of columns, or a dataset. A second
+                column may also follow the first. One row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             steps: batches to take of a dataset.
@@ -723,13 +726,15 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         options = {name: columns.pop(name) for name in self.answer_options if name in columns}
-        x = columns or x
+        x = inputs.by_name(x, columns, self.input_names)
         if inputs.is_for_keras(x):
             if options:
                 raise UserError(f"{', '.join(options)} is for strings, not for ids; remove it")
             return super().predict(x, batch_size, verbose, steps, callbacks)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, steps, "x")
+            if self.columns[0].rank == 2 and isinstance(x[0], list):
+                x = {self.input_names[0]: x}
         self._check_ready()
         return self.answers(self, x, batch_size, verbose, **options)
 
@@ -854,7 +859,7 @@ class TaskModel(EncoderModel):
         """Keeps values found on dev data, such as a threshold; by default there are none.
 
         Args:
-            metrics: the result of `official_metrics` on the dev data.
+            metrics: the result of `official_metrics` on the dev data; {} forgets what was found.
         """
 
     def device_form(self) -> DeviceForm:
@@ -976,16 +981,20 @@ class TaskModel(EncoderModel):
 
         They compute with `network`.
         """
-        return {"serving_default": self._of_texts(lambda given: self._decoded(self.scores(given)))}
+        return {"serving_default": self._asked(lambda given: self._decoded(self.scores(given)))}
 
     def inner_signatures(self) -> dict[str, Signature]:
         """Signatures that evaluation calls, and that are not exported."""
-        return {"scores": self._of_texts(lambda given: {"scores": self.scores(given)})}
+        return {"scores": self._asked(lambda given: {"scores": self.scores(given)})}
 
-    def _of_texts(self, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
-        texts = _EXAMPLES[len(self.columns)]
-        example = {name: [text] for name, text in zip(self.input_names, texts, strict=True)}
-        return Signature(strings(*example), answer, example)
+    def _asked(self, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
+        """A signature that takes the columns."""
+        specs = {
+            each.name: tf.TensorSpec([None] * each.rank, tf.string, each.name)
+            for each in self.columns
+        }
+        texts = _EXAMPLES[len(specs)]
+        return Signature(specs, answer, self.example or dict(zip(specs, texts, strict=True)))
 
     def _decoded(self, scores: tf.Tensor) -> Tensors:
         """As `decode`; rows with the same scores have the same outputs."""

@@ -48,6 +48,33 @@ class StringsForm:
     respond: Callable[[Mapping[str, np.ndarray], Sequence[Mapping[str, Any]]], Mapping[str, Any]]
 
 
+def of_scores(model: Any, *axes: int | None) -> DeviceForm:
+    """A file that answers `scores`, what `call` of a task model computes, and what follows from it.
+
+    These are the numbers among the outputs of `decode`. If one of them is what `call` computes, it
+    keeps its name.
+
+    Args:
+        model: the task model.
+        *axes: of `scores`, [batch, *axes], as `output` takes them.
+    """
+
+    def numbers(scores: tf.Tensor) -> Tensors:
+        found = model.decode(scores)
+        found = {name: each for name, each in found.items() if each.dtype != tf.string}
+        is_there = any(each is scores for each in found.values())
+        return found if is_there else found | {"scores": scores}
+
+    with tf.Graph().as_default():
+        scores = tf.compat.v1.placeholder(tf.float32, [None, *axes])
+        found = numbers(scores)
+        (own,) = (name for name, each in found.items() if each is scores)
+        outputs = {name: tf.TensorSpec(each.shape, each.dtype) for name, each in found.items()}
+    return DeviceForm(
+        outputs, lambda features: numbers(model.network()(features)), lambda given, _: given[own]
+    )
+
+
 def of_packed(form: DeviceForm, names: Sequence[str]) -> Callable[..., Tensors]:
     """The `answer` of a `StringsForm` whose texts become one row."""
 

@@ -22,6 +22,7 @@ _DESCRIPTIONS = {
     "mask": "1 for word pieces, 0 for padding",
     "segment_ids": "0 for the first text, 1 for the second",
     "probabilities": "probabilities of the labels",
+    "scores": "what the head computes, of which the probabilities are made",
 }
 
 
@@ -77,7 +78,8 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
     Other files have no tokenizer for it, so that it refuses them.
     """
     single = model.input_names == ("text",) and isinstance(form, DeviceForm)
-    if not single or form.outputs.keys() not in ({"probabilities"}, {"embedding"}):
+    kinds = {"probabilities", "scores"}, {"embedding"}
+    if not single or form.outputs.keys() not in kinds:
         return False
     obstacle = mediapipe.obstacle(network, model.tokenizer.settings)
     if obstacle is None:

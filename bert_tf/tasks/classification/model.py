@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
@@ -13,7 +12,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks import registry
@@ -124,15 +123,10 @@ class TextClassifier(TaskModel):
         }
 
     def device_form(self) -> DeviceForm:
-        """`probabilities` float32 [1, classes]."""
-        return DeviceForm(
-            {"probabilities": output(len(self.labels))},
-            lambda features: {"probabilities": tf.nn.softmax(self.network()(features))},
-            # Logits that have these probabilities.
-            lambda outputs, _: tf.math.log(outputs["probabilities"]),
-        )
+        """`probabilities` and `scores`, the logits, both float32 [1, classes]."""
+        return of_scores(self, len(self.labels))
 
-    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
+    def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
         if rows.targets is None:
             return {}
         return classification_metrics(predictions, self.target.numbers(rows))

@@ -15,7 +15,6 @@ from bert_tf.data.targets import Labels
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.model import TextClassifier
@@ -117,11 +116,6 @@ class MultiLabelClassifier(TextClassifier):
             "metrics": [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
         }
 
-    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        if self._given_thresholds is None:
-            self.thresholds = None
-        return super().fit(*args, **kwargs)
-
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         # Labels, of which any number is right.
         return [Matched("labels", outputs)]
@@ -159,19 +153,6 @@ class MultiLabelClassifier(TextClassifier):
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(scores)[0], 1]),
         }
 
-    def device_form(self) -> DeviceForm:
-        """`probabilities` float32 [1, classes]."""
-
-        def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
-            probabilities = outputs["probabilities"]
-            return tf.math.log(probabilities) - tf.math.log1p(-probabilities)
-
-        return DeviceForm(
-            {"probabilities": output(len(self.labels))},
-            lambda features: {"probabilities": tf.nn.sigmoid(self.network()(features))},
-            logits,
-        )
-
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> LabelPredictions:
@@ -181,9 +162,7 @@ class MultiLabelClassifier(TextClassifier):
             return LabelPredictions(logits, best_thresholds(logits, self.target.numbers(rows)))
         return LabelPredictions(logits, self._known_thresholds())
 
-    def official_metrics(  # type: ignore[override]
-        self, predictions: LabelPredictions, rows: Columns
-    ) -> dict[str, float]:
+    def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
         """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
         if rows.targets is None:
             return {}
@@ -198,9 +177,9 @@ class MultiLabelClassifier(TextClassifier):
 
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps the thresholds found on dev data, unless some were given."""
-        found = [metrics.get(_THRESHOLD + name) for name in self.labels]
-        if self._given_thresholds is None and None not in found:
-            self.thresholds = tuple(each for each in found if each is not None)
+        if self._given_thresholds is None:
+            names = [_THRESHOLD + label for label in self.labels]
+            self.thresholds = tuple(metrics[name] for name in names if name in metrics) or None
 
     def _known_thresholds(self) -> tuple[float, ...]:
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)

@@ -15,7 +15,7 @@ from bert_tf.data.targets import check_class_names, finite_number
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks.regression.metrics import regression_metrics
@@ -135,7 +135,7 @@ class MultiTargetRegressor(TextRegressor):
         return super().settings | {"targets": list(self.targets)}
 
     @property
-    def target(self) -> Numbers:  # type: ignore[override]
+    def target(self) -> Numbers:
         return Numbers(self.targets)
 
     def given(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Columns:
@@ -159,11 +159,7 @@ class MultiTargetRegressor(TextRegressor):
 
     def device_form(self) -> DeviceForm:
         """`scores` float32 [1, targets]."""
-        return DeviceForm(
-            {"scores": output(len(self.targets))},
-            lambda features: {"scores": self.network()(features)},
-            lambda outputs, _: outputs["scores"],
-        )
+        return of_scores(self, len(self.targets))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`scores` float32 and `targets` string, their names, both [batch, targets]."""
@@ -183,7 +179,7 @@ class MultiTargetRegressor(TextRegressor):
         return means | {f"{m}_{name}": v for name, each in found.items() for m, v in each.items()}
 
     @staticmethod
-    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, float]:  # type: ignore[override]
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, float]:
         """The numbers by the names of the targets."""
         names, numbers = (as_json(outputs[name][place]) for name in ("targets", "scores"))
         return dict(zip(names, numbers, strict=True))

@@ -14,6 +14,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.task_model import losses_of_classes
@@ -36,10 +37,11 @@ class MultipleChoice(GroupModel):
     >>> answer["choice"] in (0, 1), [round(each, 1) for each in answer["probabilities"]]
     (True, [0.5, 0.5])
 
-    `fit` takes (contexts, choices) with the number of the right choice, counted from 0. One vector
-    scores the pooled output of each choice, packed with its context. Called with the encoder's
-    inputs, each [batch, choices, seq_len], the model returns float32 logits [batch, choices]. A
-    choice whose mask is all 0 has a logit so low that its probability is 0.
+    `fit` takes (contexts, choices) with the number of the right choice, counted from 0. `predict`
+    returns dicts: `choice`, and the `probabilities` of all choices. Of equal choices the first is
+    chosen. One vector scores the pooled output of each choice, packed with its context. Called with
+    the encoder's inputs, each [batch, choices, seq_len], the model returns float32 logits
+    [batch, choices]. A choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
         encoder: the encoder.
@@ -102,14 +104,13 @@ class MultipleChoice(GroupModel):
         metrics = classification_metrics(predictions, self.target.numbers(rows))
         return {name: metrics[name] for name in ("accuracy", "loss")}
 
-    def decode(  # type: ignore[override]
-        self, scores: tf.Tensor, is_there: tf.Tensor
-    ) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
         [batch, choices], 0 for a choice "", which is padding.
 
         Of equal choices the first is chosen, and all have the same probability.
         """
+        is_there = scores > PADDING_SCORE
         scores = tf.where(is_there, scores, -float("inf"))
         probabilities = alike_where_equal(tf.nn.softmax(scores), scores)
         # One more column, so that there is something to choose from.
@@ -119,36 +120,6 @@ class MultipleChoice(GroupModel):
             "choice": tf.where(tf.reduce_any(is_there, axis=1), best, -1),
             "probabilities": tf.where(is_there, probabilities, 0.0),
         }
-
-    # The second column follows the first, where Keras has `batch_size`.
-    def predict(  # type: ignore[override]
-        self,
-        x: Any = None,
-        choices: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-    ) -> Any:
-        """The best of the choices of each context; on ids, Keras's `predict`.
-
-        Args:
-            x: contexts, or a tuple of contexts and choices; one string gives one answer.
-            choices: a list of choices for each context.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            steps: as in Keras, for ids.
-            callbacks: as in Keras, for ids.
-
-        Returns:
-            A list of dicts: `choice`, counted from 0, and the `probabilities` of all choices. Of
-            equal choices the first is chosen.
-
-        Raises:
-            UserError: something is not a string, or a context has fewer than two choices.
-        """
-        x = x if choices is None else (x, choices)
-        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from bert_tf.data.columns import Columns, Target, quoted
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
@@ -107,15 +107,8 @@ class NextSentence(TaskModel):
         return {"is_next": tf.nn.softmax(scores)[:, 0]}
 
     def device_form(self) -> DeviceForm:
-        """`is_next` float32 [1]."""
-
-        def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
-            is_next = outputs["is_next"]
-            return tf.stack([tf.math.log(is_next), tf.math.log1p(-is_next)], axis=1)
-
-        return DeviceForm(
-            {"is_next": output()}, lambda features: self.decode(self.network()(features)), logits
-        )
+        """`is_next` float32 [1], and `scores`, the logits, float32 [1, 2]."""
+        return of_scores(self, 2)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""

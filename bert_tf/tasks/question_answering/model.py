@@ -85,9 +85,14 @@ class QuestionAnswerer(TaskModel):
     >>> context[found["start"] : found["end"]] == found["answer"]
     True
 
-    `fit` takes questions, contexts and answers such as `{"text": "The cat", "start": 0}`. A linear
-    layer gives every token a score as the start and as the end of the answer. Called with the
-    encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
+    `fit` takes (questions, contexts) with answers: of each question a dict with `text` and `start`,
+    the character of the context at which it starts, or None if the context holds no answer. It also
+    takes rows as in SQuAD: dicts with question, context and answers. `predict` returns dicts:
+    `answer`, the characters `start` to `end` (exclusive) of the context, `score`, its probability
+    among the `nbest`, and `null_score`. No answer is "" at -1.
+
+    A linear layer gives every token a score as the start and as the end of the answer. Called with
+    the encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
     [batch, seq_len]; at padding they are so low that their probability is 0.
 
     Args:
@@ -212,45 +217,14 @@ class QuestionAnswerer(TaskModel):
             self.null_threshold or 0.0,
         )
 
-    # The third argument is `answers`, where Keras has `batch_size`.
-    def fit(  # type: ignore[override]
-        self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """`TaskModel.fit` for questions, contexts and answers.
-
-        Args:
-            x: questions, with `y` contexts; or a tuple of both, with `y` answers; or rows as in
-                SQuAD: dicts with question, context and answers.
-            y: as above.
-            answers: of each question a dict with `text` and `start`, the character of the context
-                at which it starts; None if the context holds no answer.
-            **kwargs: as for `TaskModel.fit`; `validation_data` is (questions, contexts, answers).
-
-        Raises:
-            UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
-        """
-        is_column = y is not None and isinstance(x, list | np.ndarray)
-        if answers is not None or is_column and kwargs.get("teacher") is not None:
-            x, y = (x, y), answers
-        if self._finds_threshold and self.null_threshold is not None:
-            self._set_threshold(None)
-        return super().fit(x, y, **kwargs)
-
-    # As in `fit`.
-    def evaluate(  # type: ignore[override]
-        self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
-    ) -> Any:
-        # It takes what `fit` takes.
-        if answers is not None:
-            x, y = (x, y), answers
-        return super().evaluate(x, y, **kwargs)
-
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
     ) -> Columns:
         # `x` may be rows as in SQuAD, and `y` the columns of a dataset. None is no answer.
         if y is None and (columns := _squad_rows(x)) is not None:
             x, y = columns[:2], columns[2]
+        elif may_lack_targets and y is not None and not isinstance(x, tuple | Mapping):
+            x, y = (x, y), None  # fit(questions, contexts, teacher=…)
         if y is None and not may_lack_targets or not isinstance(x, tuple | Mapping):
             raise UserError(
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
@@ -354,12 +328,9 @@ class QuestionAnswerer(TaskModel):
 
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps the threshold found on dev data, unless one was given."""
-        if self._finds_threshold and "null_threshold" in metrics:
-            self._set_threshold(metrics["null_threshold"])
-
-    def _set_threshold(self, threshold: float | None) -> None:
-        self.null_threshold = threshold
-        self._functions.clear()
+        if self._finds_threshold:
+            self.null_threshold = metrics.get("null_threshold")
+            self._functions.clear()
 
     def inner_signatures(self) -> dict[str, Signature]:
 
@@ -448,40 +419,6 @@ class QuestionAnswerer(TaskModel):
         windows = self.windows()((given["question"], given["context"]))
         logits = map_rows(self.network(), windows.features)
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
-
-    # The second column follows the first, where Keras has `batch_size`.
-    def predict(  # type: ignore[override]
-        self,
-        x: Any = None,
-        context: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        question: Any = None,
-    ) -> Any:
-        """Answers to questions; on ids, Keras's `predict`.
-
-        Args:
-            x: questions, or a tuple of questions and contexts, or rows as in SQuAD.
-            context: the contexts; one string, with one question, gives one answer.
-            question: the questions, by name.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            steps: as in Keras, for ids.
-            callbacks: as in Keras, for ids.
-
-        Returns:
-            A list of dicts: `answer`, the characters `start` to `end` (exclusive) of the context,
-            `score`, its probability among the `nbest`, and `null_score`. No answer is "" at -1.
-
-        Raises:
-            UserError: something is not a string, or there are not as many contexts as questions.
-        """
-        x = question if question is not None else x
-        x = x if context is None else (x, context)
-        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(cls, model: asking.Answers, x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
-from bert_tf.data.columns import Columns
+from bert_tf.data.columns import Columns, Target
 from bert_tf.data.targets import Number
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks import registry
@@ -97,16 +97,12 @@ class TextRegressor(TaskModel):
         return 1
 
     @property
-    def target(self) -> Number:
+    def target(self) -> Target:
         return Number()
 
     def device_form(self) -> DeviceForm:
         """`score` float32 [1]."""
-        return DeviceForm(
-            {"score": output()},
-            lambda features: {"score": self.network()(features)},
-            lambda outputs, _: outputs["score"],
-        )
+        return of_scores(self)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`score` float32 [batch]."""
@@ -118,6 +114,6 @@ class TextRegressor(TaskModel):
         return regression_metrics(predictions, self.target.numbers(rows))
 
     @staticmethod
-    def answer(outputs: Outputs, place: int, row: Row) -> float:
+    def answer(outputs: Outputs, place: int, row: Row) -> Any:
         """The number."""
         return as_json(outputs["score"][place])

@@ -15,6 +15,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks.reranking.candidates import (
     COLUMNS,
     Relevance,
@@ -51,9 +52,12 @@ class Reranker(GroupModel):
     ([0, 1], [0.5, 0.5])
 
     `fit` takes (queries, passages) with the relevance: one passage and one number for each query,
-    or a list of passages and a list of numbers. Lists may have different lengths. Called with the
-    encoder's inputs, each [batch, passages, seq_len], the model returns float32 logits
-    [batch, passages]. A passage whose mask is all 0 is padding.
+    or a list of passages and a list of numbers. Lists may have different lengths. `predict` returns
+    for each query a dict of `order`, the numbers of its passages from best to worst, counted from
+    0, and `scores`, in the order of the passages given. Passages that are the same have the same
+    score, and stay in the order in which they were given. Called with the encoder's inputs, each
+    [batch, passages, seq_len], the model returns float32 logits [batch, passages]. A passage whose
+    mask is all 0 is padding.
 
     Args:
         encoder: the encoder.
@@ -225,9 +229,7 @@ class Reranker(GroupModel):
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
         return ranking_metrics(predictions, rows, loss)
 
-    def decode(  # type: ignore[override]
-        self, scores: tf.Tensor, is_there: tf.Tensor
-    ) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`order` int32 [batch, passages], the numbers of the passages from best to worst, and
         `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
         its score is 0, and `order` ends with -1 for it.
@@ -235,6 +237,7 @@ class Reranker(GroupModel):
         The order is that of the logits: a sigmoid may give two of them the same score. Passages
         that are the same have the same score, and those with the same logit keep their order.
         """
+        is_there = scores > PADDING_SCORE
         hidden = tf.where(is_there, scores, -float("inf"))
         order = tf.argsort(hidden, direction="DESCENDING", stable=True)
         count = tf.reduce_sum(tf.cast(is_there, tf.int32), axis=1, keepdims=True)
@@ -255,42 +258,6 @@ class Reranker(GroupModel):
 
         outputs = {**of_logits.outputs, "score": output()}
         return DeviceForm(outputs, answer, of_logits.restore)
-
-    # The second column follows the first, where Keras has `batch_size`.
-    def predict(  # type: ignore[override]
-        self,
-        x: Any = None,
-        passages: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        query: Any = None,
-    ) -> Any:
-        """The passages of each query from best to worst; on ids, Keras's `predict`.
-
-        Args:
-            x: one query, or a list of queries; or a tuple of queries and passages.
-            passages: the passages of one query, or a list of passages for each query.
-            batch_size: queries of a batch (32).
-            verbose: 0 shows no progress.
-            steps: as in Keras, for ids.
-            callbacks: as in Keras, for ids.
-            query: `x` by its name.
-
-        Returns:
-            A dict of `order`, the numbers of the passages from best to worst, counted from 0, and
-            `scores`, in the order of the passages given. Passages that are the same have the same
-            score, and stay in the order in which they were given. For a list of queries, a list of
-            these.
-
-        Raises:
-            UserError: something is not a string, or a query has no passages or an empty one.
-        """
-        x = x if query is None else query
-        x = x if passages is None else (x, passages)
-        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from bert_tf.asking import each_answer, rows_of
 from bert_tf.data.columns import Columns, GroupColumn, TextColumn
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
-from bert_tf.export.service import Signature, Tensors
-from bert_tf.models.logits import hide_padding
+from bert_tf.export.service import Tensors
+from bert_tf.models.logits import PADDING_SCORE, hide_padding
 from bert_tf.tasks.task_model import EncodedTexts, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
@@ -196,25 +196,6 @@ class GroupModel(TaskModel):
             verbose,
         )
 
-    def inner_signatures(self) -> dict[str, Signature]:
-        return {"scores": self._signature_of(lambda given: {"scores": self.scores(given)})}
-
-    def signatures(self) -> dict[str, Signature]:
-        _, others = self.input_names
-
-        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return self.decode(self.scores(given), given[others] != "")
-
-        return {"serving_default": self._signature_of(answer)}
-
-    def _signature_of(self, answer: Any) -> Signature:
-        first, others = self.input_names
-        specs = {
-            first: tf.TensorSpec([None], tf.string, first),
-            others: tf.TensorSpec([None, None], tf.string, others),
-        }
-        return Signature(specs, answer, self.example)
-
     def device_form(self) -> DeviceForm:
         """`logit` float32 [1], of one text with its first text."""
 
@@ -241,14 +222,14 @@ class GroupModel(TaskModel):
             is_there = np.zeros([len(rows), width], bool)
             for i, row in enumerate(rows):
                 is_there[i, : len(row[others])] = [bool(text) for text in row[others]]
-            scores = np.zeros(is_there.shape, np.float32)
+            scores = np.full(is_there.shape, PADDING_SCORE, np.float32)
             scores[is_there] = outputs["logit"]
-            return self.decode(tf.constant(scores), tf.constant(is_there))
+            return self.decode(tf.constant(scores))
 
         return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """float32 [batch, group]: the score of each text, and 0 for padding, which is left out.
+        """float32 [batch, group]: the score of each text, and PADDING_SCORE for padding, "".
 
         Pairs with the same token ids have the same score, that of the first of them.
         """
@@ -262,19 +243,8 @@ class GroupModel(TaskModel):
             return self.network()({name: values[:, tf.newaxis, :] for name, values in rows.items()})
 
         scores = tf.reshape(map_rows(score, features), [-1])
-        return tf.scatter_nd(places, scores, tf.shape(others, tf.int64))
-
-    # A score may be that of padding.
-    def decode(  # type: ignore[override]
-        self, scores: tf.Tensor, is_there: tf.Tensor
-    ) -> Tensors:
-        """The outputs of `serving_default`.
-
-        Args:
-            scores: float32 [batch, group].
-            is_there: bool [batch, group], False at padding.
-        """
-        raise NotImplementedError
+        nothing = tf.fill(tf.shape(others), PADDING_SCORE)
+        return tf.tensor_scatter_nd_update(nothing, places, scores)
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

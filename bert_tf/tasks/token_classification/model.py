@@ -19,7 +19,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, of_scores
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
@@ -78,9 +78,11 @@ class TokenClassifier(TaskModel, WeightedModel):
     `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
     or any other labels of words, such as parts of speech. For a text instead of words, `predict`
     returns its entities, each a dict such as
-    `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`. Called with the encoder's
-    inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is
-    built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not classified.
+    `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`, in which the end is
+    exclusive; where the labels are not of entities there is one for each word. Called with the
+    encoder's inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding.
+    The loss is built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not
+    classified.
 
     Args:
         encoder: the encoder.
@@ -329,13 +331,16 @@ class TokenClassifier(TaskModel, WeightedModel):
             signatures["entities"] = Signature(strings("text"), entities, _TEXT)
         return signatures
 
+    def decode(self, scores: tf.Tensor) -> Tensors:
+        """`probabilities` float32 [batch, seq_len, classes]."""
+        return {"probabilities": tf.nn.softmax(scores)}
+
     def device_form(self) -> DeviceForm:
-        """`probabilities` float32 [1, seq_len, classes]; a word has those of its first piece."""
-        return DeviceForm(
-            {"probabilities": output(None, len(self.labels))},
-            lambda features: {"probabilities": tf.nn.softmax(self.network()(features))},
-            lambda outputs, _: tf.math.log(outputs["probabilities"]),
-        )
+        """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes].
+
+        A word has those of its first piece.
+        """
+        return of_scores(self, None, len(self.labels))
 
     def strings_form(self) -> StringsForm:
         raise UserError(
@@ -367,41 +372,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         labels = tf.gather(tf.constant(self.labels), tags.labels)
         outputs = {"words": words, "labels": labels, "starts": starts, "ends": ends}
         return _padded(outputs | {"scores": tags.scores}, width)
-
-    # Only texts or words can be named.
-    def predict(  # type: ignore[override]
-        self,
-        x: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        words: Any = None,
-    ) -> Any:
-        """The entities of texts, or the tags of words; on ids, Keras's `predict`.
-
-        Args:
-            x: texts; one string gives one answer.
-            words: a list of words for each text instead; one list of words gives one answer.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            steps: as in Keras, for ids.
-            callbacks: as in Keras, for ids.
-
-        Returns:
-            For each text a list of dicts: `text`, `type`, the characters `start` to `end`
-            (exclusive), and `score`, a probability. Where the labels are not of entities there is
-            one for each word. For words, a list of their tags.
-
-        Raises:
-            UserError: something is not a string.
-        """
-        if isinstance(x, tf.data.Dataset) and inputs.holds_strings(x):
-            x, _ = inputs.from_dataset(x, steps, "x")
-            words = x if isinstance(x[0], list) else words
-        x = x if words is None else {"words": words}
-        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(

@@ -17,11 +17,8 @@ def classify(path, texts):
     options = text.TextClassifierOptions(base_options=BaseOptions(model_asset_path=path))
     with text.TextClassifier.create_from_options(options) as classifier:
         found = [classifier.classify(each).classifications for each in texts]
-    return [
-        {each.category_name: each.score for each in head.categories}
-        for heads in found
-        for head in heads
-    ]
+    # The first output has the probabilities; the second, if there is one, the scores behind them.
+    return [{each.category_name: each.score for each in heads[0].categories} for heads in found]
 
 
 def embed(path, texts):

@@ -59,10 +59,10 @@ def test_one_query_gives_one_answer_and_a_list_a_list(model):
 
 def test_scores_are_the_activation_of_the_logits(model):
     # The last two have the same sigmoid in float32.
-    logits, is_there = tf.constant([[-1.0, 40.0, 50.0]]), tf.constant([[True, True, True]])
-    answer = model.decode(logits, is_there)
+    logits = tf.constant([[-1.0, 40.0, 50.0]])
+    answer = model.decode(logits)
     np.testing.assert_allclose(answer["scores"], [[1 / (1 + np.e), 1, 1]], rtol=1e-6)
-    same = tiny.reranker(activation="identity").decode(logits, is_there)
+    same = tiny.reranker(activation="identity").decode(logits)
     np.testing.assert_array_equal(same["scores"], logits)
     for each in (answer, same):
         assert each["order"].numpy().tolist() == [[2, 1, 0]]
