@@ -115,16 +115,3 @@ def test_where_there_must_be_an_answer_there_is_one(served, unanswerable):
     if not unanswerable:
         assert answers["answer"][1] == b"dog" and answers["score"][1] == 1
         assert answers["answer"][2] != b""
-
-
-@pytest.mark.slow
-def test_the_threshold_is_a_setting(models, tokenizer, tmp_path):
-    encoder = models("question_answering").encoder
-    model = QuestionAnswerer(encoder, tokenizer, unanswerable=True, null_threshold=-1e6, **WINDOWS)
-    model.export(tmp_path / "saved")
-    answers = ask(
-        bert_tf.load(tmp_path / "saved").serve,
-        ["cat"] * 3,
-        ["dog", "the cat sat", "on a mat"],
-    )
-    assert answers["answer"].tolist() == [b""] * 3
