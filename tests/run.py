@@ -88,6 +88,8 @@ def run_group(group: str, options: list[str]) -> Outcome:
     with open(log, "wb") as output:
         # Each process of `make coverage` writes a file of its own.
         own = os.environ | {"COVERAGE_FILE": str(LOGS / f".coverage.{group}")}
+        # The processes keep the cores busy; more threads in each would only wait for one another.
+        own.setdefault("TF_NUM_INTRAOP_THREADS", "1")
         process = subprocess.Popen(
             [*command, *files_of(group)],
             cwd=ROOT,

@@ -58,36 +58,6 @@ def test_draws_are_the_same_in_another_model_and_differ_between_updates():
     np.testing.assert_array_equal(other(INPUTS, training=True), first)
 
 
-def test_the_peer_drops_what_ours_drops():
-    torch = pytest.importorskip("torch")
-    model = model_of(classifier)
-    draw_in_ours(model)
-    layers = drawn_dropout._dropouts(model)
-    embeddings, attention, mixed, _, last_attention, last_mixed, _, head = layers
-    peers = DrawnDropout(model)
-    peers.begin(INPUTS["input_mask"].numpy())
-
-    def peer(*shape):
-        return peers(torch.ones(shape), p=RATE, training=True).numpy()
-
-    def ours(layer, *shape):
-        return layer(tf.ones(shape), training=True).numpy()
-
-    real = INPUTS["input_mask"].numpy() == 1
-    theirs = peer(2, 4, 8)
-    np.testing.assert_array_equal(theirs[real], ours(embeddings, 6, 8))
-    np.testing.assert_array_equal(peer(2, 2, 4, 4), ours(attention, 2, 2, 4, 4))
-    np.testing.assert_array_equal(peer(2, 4, 8)[real], ours(mixed, 6, 8))
-    peer(2, 4, 8)
-    # Of the last block ours has the first tokens alone.
-    np.testing.assert_array_equal(peer(2, 2, 4, 4)[:, :, :1], ours(last_attention, 2, 2, 1, 4))
-    np.testing.assert_array_equal(peer(2, 4, 8)[:, 0], ours(last_mixed, 2, 8))
-    peer(2, 4, 8)
-    np.testing.assert_array_equal(peer(2, 8), ours(head, 2, 8))
-    # The next update draws anew.
-    assert (peer(2, 4, 8)[real] != theirs[real]).any()
-
-
 def _sorted(outputs):
     """By their names, as TensorFlow flattens."""
     return [outputs[name] for name in sorted(outputs)]

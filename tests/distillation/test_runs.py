@@ -18,7 +18,6 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import evaluate
 from bert_tf.training.checkpointing import OPTIMIZER_FILE
 from bert_tf.training.loop import AfterUpdate
-from tests import tiny
 from tests.interpret.tiny_runs import make_run
 
 SIZES = "hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2"
@@ -212,14 +211,6 @@ def test_a_search_has_one_teacher(place):
             "distillation.layers is for a student that starts from its teacher",
         ),
         ({"model": "num_hidden_layers: 3"}, "a student with 3 layers cannot be made from a te"),
-        (
-            {"train": ", rematerialize: true", "distillation": ", relations: 1.0"},
-            "require the activations that rematerialize discards",
-        ),
-        (
-            {"model": SIZES.replace("16", "32"), "more": VOCABULARY},
-            r"the student has 32 hidden units \(hidden_size\), but its teacher has only 16",
-        ),
     ],
 )
 def test_mistakes_are_one_sentence(place, tmp_path_factory, options, message):
@@ -243,15 +234,3 @@ def test_teachers_of_other_tasks_or_labels_are_refused(place, tmp_path):
     with pytest.raises(UserError, match="nowhere"):
         load_config(path)
         runs.finetune(load_config(path), tmp_path / "run3")
-
-
-@pytest.mark.slow
-def test_another_section_is_another_run(place):
-    folder, _ = trained(place, name="again")
-    config = load_config(configured(place, name="again", distillation=", temperature: 5.0"))
-    with pytest.raises(UserError, match=r"distillation.temperature \(2.0 there, 5.0 now\)"):
-        runs.finetune(config, folder)
-    path = place / "again.yaml"
-    path.write_text(tiny.write_finetuning(place).read_text())
-    with pytest.raises(UserError, match="another"):
-        runs.finetune(load_config(path), folder)

@@ -19,6 +19,8 @@ from bert_tf import TextEmbedder
 from bert_tf.encoder.encoder import Encoder
 from tests import tiny, tiny_questions, tiny_tags
 from tests.docs.test_links import anchors
+from tests.tasks import tiny_texts
+from tests.tasks.tiny_texts import write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
@@ -103,15 +105,11 @@ def write_checkpoint(folder):
 
 
 def write_reviews(folder):
-    (folder / "SST-2").mkdir()
-    tiny.write_labelled(folder, {"train": 40, "dev": 12})
-    for split in ("train", "dev"):
-        _, *rows = (folder / f"{split}.tsv").read_text().splitlines()
-        lines = ["sentence\tlabel"]
-        for text, label in (row.split("\t") for row in rows):
-            # Long enough to be taken.
-            lines.append(f"the cat and the dog sat on the mat {text}\t{int(label == 'good')}")
-        (folder / "SST-2" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    for split, count in {"train": 40, "dev": 12}.items():
+        # Long enough to be taken.
+        start = "the cat and the dog sat on the mat"
+        lines = (f"{start} {a}\t{int(is_good)}" for a, _, is_good in tiny_texts.pairs(count))
+        write_lines(folder / "SST-2" / f"{split}.tsv", ["sentence\tlabel", *lines])
 
 
 def write_questions(folder):
@@ -126,36 +124,29 @@ def write_posts(folder):
 
 
 def write_endings(folder):
-    (folder / "codah").mkdir()
     source = random.Random(0)
     for split in ("train", "test"):
-        lines = [
-            "\t".join(["o", "the fish", *(tiny.sentence(source, 3) for _ in range(4)), str(i % 4)])
-            for i in range(16)
-        ]
-        (folder / "codah" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+        endings = ("\t".join(tiny.sentence(source, 3) for _ in range(4)) for _ in range(16))
+        lines = (f"o\tthe fish\t{each}\t{i % 4}" for i, each in enumerate(endings))
+        write_lines(folder / "codah" / f"{split}.tsv", lines)
 
 
 def write_scored(folder):
-    (folder / "stsb").mkdir()
-    source = random.Random(0)
     for split, count in {"train": 40, "dev": 12}.items():
-        lines = [
-            f"{tiny.sentence(source, 4)},{tiny.sentence(source, 5)},{i % 6}" for i in range(count)
-        ]
-        (folder / "stsb" / f"stsb-en-{split}.csv").write_text("\n".join(lines) + "\n")
+        pairs = tiny_texts.pairs(count)
+        lines = (f"{a},{b},{i % 6}" for i, (a, b, _) in enumerate(pairs))
+        write_lines(folder / "stsb" / f"stsb-en-{split}.csv", lines)
 
 
 def write_emotions(folder):
-    (folder / "emotions").mkdir()
-    (folder / "emotions" / "labels.txt").write_text("anger\nfear\njoy\n")
+    write_lines(folder / "emotions" / "labels.txt", ["anger", "fear", "joy"])
     source = random.Random(0)
     for split, count in {"train": 40, "dev": 24}.items():
-        lines = [
+        lines = (
             f"{tiny.sentence(source, 4)}\t{('0', '1', '2', '0,2')[i // 2 % 4]}\tid{i}"
             for i in range(count)
-        ]
-        (folder / "emotions" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+        )
+        write_lines(folder / "emotions" / f"{split}.tsv", lines)
 
 
 # Notebook -> what writes its data, and a file that it makes.

@@ -26,6 +26,8 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
 from bert_tf.models.pretrainer import PreTrainer
 from tests import tiny, tiny_questions, tiny_tags
+from tests.tasks import tiny_texts
+from tests.tasks.tiny_texts import write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -51,11 +53,10 @@ def reviews(folder):
 def similarity(folder):
     source = random.Random(0)
     for split in ("train", "dev"):
-        lines = [
-            f"{tiny.sentence(source, 3)},{tiny.sentence(source, 3)},{source.random():.2f}"
-            for _ in range(ROWS)
-        ]
-        (folder / f"{split}.csv").write_text("\n".join(["first,second,score", *lines]) + "\n")
+        lines = (
+            f"{tiny.sentence(source, 3)},{tiny.sentence(source, 3)},{i % 6}" for i in range(ROWS)
+        )
+        write_lines(folder / f"{split}.csv", ["first,second,score", *lines])
     shutil.copy(folder / "dev.csv", folder / "unseen.csv")
 
 
@@ -67,53 +68,44 @@ def squad(folder):
 def endings(folder):
     source = random.Random(0)
     for split in ("train", "dev"):
-        rows = [
+        rows = (
             {"context": "the fish", "choices": [tiny.sentence(source, 3) for _ in "ab"], "label": 1}
             for _ in range(ROWS)
-        ]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        )
+        write_lines(folder / f"{split}.jsonl", map(json.dumps, rows))
 
 
 def passages(folder):
     source = random.Random(0)
     for split in ("train", "dev"):
-        lines = [
+        lines = (
             f"the {tiny.WORDS[2 + i // 2 % 4]} {i // 2}\t{tiny.sentence(source, 3)}\t{i % 2}"
             for i in range(2 * ROWS)
-        ]
-        text = "\n".join(["query\tpassage\trelevance", *lines]) + "\n"
-        (folder / f"{split}.tsv").write_text(text)
+        )
+        write_lines(folder / f"{split}.tsv", ["query\tpassage\trelevance", *lines])
 
 
 def scored_pairs(folder):
-    source = random.Random(0)
     for split in ("train", "dev"):
-        lines = [
-            f"{tiny.sentence(source, 3)}\t{tiny.sentence(source, 3)}\t{i % 3 / 2}"
-            for i in range(2 * ROWS)
-        ]
-        text = "\n".join(["sentence1\tsentence2\tscore", *lines]) + "\n"
-        (folder / f"{split}.tsv").write_text(text)
+        lines = (f"{a}\t{b}\t{int(is_cat)}" for a, b, is_cat in tiny_texts.pairs(2 * ROWS))
+        write_lines(folder / f"{split}.tsv", ["sentence1\tsentence2\tscore", *lines])
 
 
 def animals(folder):
     """A collection in BEIR's form."""
-    (folder / "qrels").mkdir()
     for name in ("corpus", "queries"):
-        rows = [{"_id": each, "text": f"the {each} sat"} for each in ("cat", "dog")]
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = ({"_id": each, "text": f"the {each} sat"} for each in ("cat", "dog"))
+        write_lines(folder / f"{name}.jsonl", map(json.dumps, rows))
     judgements = ["query-id\tcorpus-id\tscore", "cat\tcat\t1", "dog\tdog\t1"]
-    (folder / "qrels" / "test.tsv").write_text("\n".join(judgements) + "\n")
+    write_lines(folder / "qrels" / "test.tsv", judgements)
 
 
 def sts_benchmark(folder):
     """Pairs with scores in the columns of the STS benchmark."""
     source = random.Random(0)
-    rows = [
-        f"g\tf\ty\t{i}\t{i / 2}\t{tiny.sentence(source, 3)}\t{tiny.sentence(source, 3)}\n"
-        for i in range(8)
-    ]
-    (folder / "sts-test.csv").write_text("".join(rows))
+    columns = "g\tf\ty\t{0}\t{1}\t{2}\t{2}"
+    rows = (columns.format(i, i / 2, tiny.sentence(source, 3)) for i in range(8))
+    write_lines(folder / "sts-test.csv", rows)
 
 
 def old_reviews(folder):

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import runs
 from bert_tf.asking.record import Record
-from bert_tf.config.reading import load_config
-from bert_tf.export.run import export_run
 from tests import tiny
 from tests.export.conftest import TASKS, cases
 from tests.export.requests import assert_same, in_session, request
@@ -96,28 +93,6 @@ def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, 
     assert vocabulary.read_text().splitlines() == tiny.VOCABULARY
     found, expected = map(Record.of_saved_model, (tmp_path / "third", exported(family, **settings)))
     assert found == expected and found is not None
-
-
-@pytest.mark.slow
-def test_of_a_run_nothing_is_needed(tmp_path):
-    """The export of a fine-tuning has its accuracy, after the run and its vocabulary are gone."""
-    path = tiny.write_finetuning(tmp_path)
-    metrics = runs.finetune(load_config(path, ["train.epochs=2"]), tmp_path / "run")
-    export_run(tmp_path / "run", tmp_path / "saved", version=1)
-    rows = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().splitlines()[1:]]
-    shutil.move(tmp_path / "saved" / "1", tmp_path / "elsewhere")
-    for each in [*tmp_path.iterdir()]:
-        if each.name != "elsewhere":
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
-
-    answer = tf.saved_model.load(tmp_path / "elsewhere").signatures["serving_default"]
-    found = answer(text=tf.constant([text for text, _ in rows]))
-    labels = [label.encode() for _, label in rows]
-    assert np.mean(found["label"].numpy() == labels) == metrics["accuracy"]
-    classes = found["classes"][0].numpy().tolist()
-    gold = [classes.index(label) for label in labels]
-    chosen = np.take_along_axis(found["probabilities"].numpy(), np.array(gold)[:, None], axis=1)
-    np.testing.assert_allclose(-np.log(chosen).mean(), metrics["loss"], atol=1e-5)
 
 
 def by_hub(folder):

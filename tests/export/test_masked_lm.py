@@ -9,7 +9,6 @@ from bert_tf import MaskedLM
 from bert_tf.data.corpora.masking import causal_lm_targets
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
 from tests import tiny
@@ -123,15 +122,6 @@ def test_groups_of_long_texts_are_answered_as_each_alone(answer):
     assert together["tokens"].shape == (4, 2, 3)
     np.testing.assert_array_equal(together["tokens"][1, :1], answer(texts[1:2])["tokens"][0])
     np.testing.assert_array_equal(together["tokens"][3], [[b""] * 3] * 2)
-
-
-def test_there_are_five_fillings_unless_the_model_says_otherwise(models, tokenizer):
-    assert MaskedLM(models("mlm").encoder, tokenizer).top_k == 5
-    for top_k in (0, len(tiny.VOCABULARY) + 1):
-        with pytest.raises(UserError, match="top_k "):
-            signature_of(models("mlm"), tokenizer, top_k=top_k)
-    with pytest.raises(UserError, match="max_length must be at least 3, got 2"):
-        signature_of(models("mlm"), tokenizer, max_length=2)
 
 
 @pytest.mark.slow

@@ -213,13 +213,6 @@ def test_models_that_take_no_texts_are_told(exported, capsys):
         predict.run(str(exported("hub") / "encoder"), ["text"], None, None)
 
 
-def test_a_text_in_the_place_of_the_model_is_told_in_one_line(capsys):
-    assert main(["predict", "the model was forgotten " * 20, "the cat"]) == 2
-    told = capsys.readouterr().err
-    assert "checkpoint cannot be read" in told
-    assert "(File name too long)" in told and told.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_it_ends_quietly_where_nobody_reads_on(exported, tmp_path):
     source = tmp_path / "texts.txt"

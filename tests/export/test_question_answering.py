@@ -10,7 +10,6 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import QuestionAnswerer, runs
 from bert_tf.config.reading import load_config
-from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
@@ -116,29 +115,3 @@ def test_where_there_must_be_an_answer_there_is_one(served, unanswerable):
     if not unanswerable:
         assert answers["answer"][1] == b"dog" and answers["score"][1] == 1
         assert answers["answer"][2] != b""
-
-
-@pytest.mark.slow
-def test_the_threshold_is_a_setting(models, tokenizer, tmp_path):
-    encoder = models("question_answering").encoder
-    model = QuestionAnswerer(encoder, tokenizer, unanswerable=True, null_threshold=-1e6, **WINDOWS)
-    model.export(tmp_path / "saved")
-    answers = ask(
-        bert_tf.load(tmp_path / "saved").serve,
-        ["cat"] * 3,
-        ["dog", "the cat sat", "on a mat"],
-    )
-    assert answers["answer"].tolist() == [b""] * 3
-
-
-def test_a_window_without_room_is_refused(models, tokenizer):
-    encoder = models("question_answering").encoder
-    with pytest.raises(UserError, match="max_length is 32, too short for questions of 64"):
-        QuestionAnswerer(encoder, tokenizer, max_length=32, max_question_length=64)
-
-
-def test_a_thousand_questions_are_answered_at_once(served):
-    rows = tiny_questions.rows(1000, 7)
-    questions = [row["qas"][0]["question"] for row in rows]
-    answers = ask(served, questions, [row["context"] for row in rows])
-    assert len(answers["answer"]) == 1000

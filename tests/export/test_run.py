@@ -134,6 +134,14 @@ def test_a_pre_training_is_served_with_its_longest_texts(
     assert options(run.path, monkeypatch, kind=kind)["max_length"] == length
 
 
+def answering(folder, encoder, *settings):
+    """A run that answers questions, not all of which have an answer, and its model."""
+    path = tiny_questions.write_finetuning(folder, unanswerable=True)
+    task = registry.family("question_answering").task_class()(load_config(path, settings))
+    model = task.model(encoder, None)
+    return start(path, model, *settings), model
+
+
 @pytest.mark.parametrize(
     ("settings", "metrics", "threshold"),
     [
@@ -146,18 +154,13 @@ def test_a_pre_training_is_served_with_its_longest_texts(
 def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_found(
     tmp_path, encoder, monkeypatch, settings, metrics, threshold
 ):
-    path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(load_config(path, settings))
-    run = start(path, task.model(encoder, None), *settings)
+    run, _ = answering(tmp_path, encoder, *settings)
     run.write_metrics(metrics)
-
     assert options(run.path, monkeypatch)["rules"].null_threshold == threshold
 
 
 def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monkeypatch, capsys):
-    path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(load_config(path))
-    run = start(path, task.model(encoder, None))
+    run, _ = answering(tmp_path, encoder)
     run.write_metrics({"null_threshold": -1.5})
     whole = options(run.path, monkeypatch)
     step = run.checkpoints / "step-00000001"
@@ -177,10 +180,7 @@ def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monk
 def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
     tmp_path, encoder, monkeypatch, capsys
 ):
-    path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(load_config(path))
-    model = task.model(encoder, None)
-    run = start(path, model)
+    run, model = answering(tmp_path, encoder)
     first = run.checkpoints / "step-00000001"
     assert options(first, monkeypatch)["rules"].null_threshold == 0
     said = f"{first} is not finished, so its best null_threshold is unknown and 0.0 is used"

@@ -4,11 +4,8 @@ import keras
 import pytest
 
 from bert_tf import (
-    MultipleChoice,
     QuestionAnswerer,
-    TextClassifier,
     TextEmbedder,
-    TokenClassifier,
 )
 from bert_tf.checkpoints import conversion
 from bert_tf.encoder.encoder import Encoder
@@ -26,13 +23,6 @@ def test_rows_are_no_longer_than_the_model_has_positions(models, tokenizer, tmp_
     with pytest.raises(UserError, match="max_length 33 is longer .* 32 positions; lower it to 32"):
         save_hub(models("hub"), tokenizer, tmp_path / "x", max_length=33)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("make", [TextClassifier, MultipleChoice, TokenClassifier, TextEmbedder])
-def test_a_task_has_no_more_tokens_than_the_model_has_positions(tokenizer, make):
-    encoder = Encoder(tiny.encoder_config(16))
-    with pytest.raises(UserError, match="max_length 33 is longer .* 32 positions; lower it to 32"):
-        make(encoder, tokenizer, max_length=33)
 
 
 @pytest.mark.parametrize("family", ["classification", "mlm", "hub"])

@@ -53,34 +53,3 @@ def test_run_gives_the_answers_of_the_signature(exported, loaded, tmp_path, fami
     expected = answer(**{name: tf.constant(values) for name, values in request.items()})
     found = {file.stem: np.load(file, allow_pickle=True) for file in tmp_path.glob("*.npy")}
     assert_same(found, {name: value.numpy() for name, value in expected.items()}, 1e-5)
-
-
-@pytest.mark.slow
-def test_show_tells_every_signature(exported):
-    """Without tensorflow-text: it reads the file only."""
-    shown = subprocess.run(
-        [
-            *(sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "show"),
-            *("--dir", exported("token_classification"), "--tag_set", "serve"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in ("serving_default", "words", "entities"):
-        assert f'SignatureDef key: "{name}"' in shown
-
-
-@pytest.mark.slow
-def test_show_tells_names_shapes_and_types(exported):
-    shown = command("show", "--dir", exported("multiple_choice"), "--all")
-    signature = shown.partition("signature_def['serving_default']:")[2]
-    for name, shape, dtype in (
-        ("inputs['context']", "(-1)", "DT_STRING"),
-        ("inputs['choices']", "(-1, -1)", "DT_STRING"),
-        ("outputs['choice']", "(-1)", "DT_INT32"),
-        ("outputs['probabilities']", "(-1, -1)", "DT_FLOAT"),
-    ):
-        told = signature.partition(name)[2].partition("name:")[0]
-        assert f"dtype: {dtype}" in told and f"shape: {shape}" in told
-    assert "Function Name: 'serve'" in shown

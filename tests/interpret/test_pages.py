@@ -248,12 +248,6 @@ def test_mistakes_are_told_in_one_line(arguments, message, reviews, capsys):
     assert message in told and told.count("\n") == 1
 
 
-def test_a_text_in_the_place_of_the_run_is_told_in_one_line(capsys):
-    assert main(["inspect", "the run was forgotten " * 20, "--text", "a"]) == 2
-    told = capsys.readouterr().err
-    assert "checkpoint cannot be read: the run was" in told and told.count("\n") == 1
-
-
 def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     checkpoint = reviews / "checkpoints" / "step-00000001"
     assert main(["inspect", str(checkpoint), "--text", "a"]) == 2

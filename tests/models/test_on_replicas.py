@@ -1,5 +1,6 @@
 """The same global batches give the same losses and weights on one device and on several."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -13,42 +14,29 @@ from bert_tf.optimization import AdamW
 from tests.models.on_replicas import CASES
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("regression", "embedder", "embedder_in_parts")
-SLOW = [(2, case) for case in CASES if case not in QUICK] + [(4, case) for case in CASES]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """What the cases give on so many devices; each number of devices runs once."""
-    found = {}
+    """What all cases give on so many devices; each number of devices runs once."""
 
-    def of(devices: int, cases: tuple[str, ...]) -> dict[str, np.ndarray]:
-        if (devices, cases) not in found:
-            out = tmp_path_factory.mktemp("replicas") / "out.npz"
-            command = [sys.executable, "-m", "tests.models.on_replicas", str(devices), str(out)]
-            done = subprocess.run([*command, *cases], cwd=ROOT, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr[-4000:]
-            found[devices, cases] = dict(np.load(out))
-        return found[devices, cases]
+    @functools.cache
+    def of(devices: int) -> dict[str, np.ndarray]:
+        out = tmp_path_factory.mktemp("replicas") / "out.npz"
+        command = [sys.executable, "-m", "tests.models.on_replicas", str(devices), str(out), *CASES]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return dict(np.load(out))
 
     return of
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", QUICK)
-def test_two_devices_train_as_one(case, results):
-    assert_same(results(2, QUICK), case)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("devices", "case"), SLOW)
-def test_several_devices_train_as_one(devices, case, results):
-    cases = tuple(each for number, each in SLOW if number == devices)
-    assert_same(results(devices, cases), case)
-
-
-def assert_same(found: dict[str, np.ndarray], case: str) -> None:
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("case", CASES)
+def test_several_devices_train_as_one(case, devices, results):
+    found = results(devices)
     one, several = (
         {key: value for key, value in found.items() if key.startswith(f"{place}:{case}:")}
         for place in ("one", "several")
@@ -65,13 +53,13 @@ def assert_same(found: dict[str, np.ndarray], case: str) -> None:
 def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
     weight = keras.Variable(np.ones(2, "float32"))
     AdamW(0.1, clip_norm=1.0, epsilon=1.0).apply([tf.constant([0.0, 1.0])], [weight])
-    found = results(2, QUICK)["clipped_step"]
+    found = results(2)["clipped_step"]
     np.testing.assert_allclose(found, weight.numpy(), rtol=0, atol=1e-7)
 
 
 @pytest.mark.slow
 def test_devices_drop_different_elements(results):
-    masks = results(2, QUICK)["dropout"].reshape(4, 64)
+    masks = results(2)["dropout"].reshape(4, 64)
     # Of 64 coins two throws have about 32 in common, and more than 50 once in a million times.
     for one in range(4):
         for other in range(one):

@@ -109,17 +109,6 @@ def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
     np.testing.assert_allclose(seen[0], expected, atol=1e-5)
 
 
-@pytest.mark.slow
-def test_a_feature_tagger_trains_its_head_and_not_the_encoder():
-    model = tagger("concat_last_four")
-    model.compile(AdamW(1e-2))
-    before, head = model.encoder.get_weights(), model.feature_classifier.kernel.numpy()
-    model.fit(inputs(), tags(), batch_size=4, verbose=0)
-    np.testing.assert_equal(model.encoder.get_weights(), before)
-    assert not np.array_equal(head, model.feature_classifier.kernel.numpy())
-    assert len(model.trainable_weights) == 2 * 6 + 2
-
-
 def test_the_tagger_reads_padding_as_if_it_were_not_there():
     model = tagger("concat_last_four")
     short = {name: value[1:2, :3] for name, value in inputs().items()}

@@ -130,12 +130,6 @@ def taken_up_again(command, place):
     return [["cut", command[3], again[3], "4"], again]
 
 
-@pytest.mark.slow
-def test_two_devices_pre_train_as_one(two_pretrained):
-    one, two = (f"pretrain_{strategy}_parts" for strategy in ("one_device", "mirrored"))
-    assert_close(two_pretrained / two, two_pretrained / one)
-
-
 def test_two_devices_fine_tune_as_one(two):
     assert_close(two / "finetune_mirrored", two / "finetune_one_device")
 
@@ -213,10 +207,6 @@ def test_four_devices_train_as_one(four, kind, parts):
         (
             ["train.strategy=mirrored", "train.batch_size=6", IN_PARTS],
             "6 cannot be divided among 2 devices x 2 accumulation steps; choose a multiple",
-        ),
-        (
-            ["train.strategy=mirrored", "train.batch_size=[8,7]"],
-            "7 cannot be divided among 2 devices; choose a multiple",
         ),
     ],
 )

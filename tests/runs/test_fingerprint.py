@@ -61,9 +61,7 @@ def test_files_are_told_by_what_is_in_them_and_by_nothing_else(tmp_path):
     before = of_files([one])
     one.write_text("next")
     assert of_files([one]) != before
-
-
-def test_what_is_no_file_is_told_by_its_name(tmp_path):
+    # What is no file is told by its name.
     assert of_files([tmp_path / "train"]) != of_files([tmp_path / "validation"])
 
 

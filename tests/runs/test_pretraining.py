@@ -50,15 +50,6 @@ def shapes(phase):
     )
 
 
-@pytest.mark.slow
-def test_one_length_all_along(prepared):
-    (phase,) = prepared()["phases"]
-
-    assert phase.end == 6
-    assert shapes(phase) == ((4, 24), (4, 4), (4,))
-    assert 4 * 12 < phase.tokens <= 4 * 24
-
-
 @pytest.mark.parametrize(
     ("settings", "ends", "of_short", "of_long"),
     [

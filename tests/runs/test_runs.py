@@ -53,34 +53,21 @@ def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monk
 
 
 @pytest.mark.slow
-def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_other_data_leave_the_runs_predictions_alone(tmp_path, finetuned, split):
     run, _ = finetuned
-    before = (run / "predictions" / "dev.tsv").read_bytes()
-    data = Path(load_config(run / "config.yaml").data.path) / "dev.tsv"
-    (tmp_path / "dev.tsv").write_text("\n".join(data.read_text().splitlines()[:4]) + "\n")
-    own = (run / "metrics.json").read_bytes()
-    metrics = runs.evaluate(run, tmp_path / "dev.tsv")
+    kept = (run / "predictions" / f"{split}.tsv", run / "metrics.json")
+    before = [each.read_bytes() for each in kept]
+    own = Path(load_config(run / "config.yaml").data.path) / f"{split}.tsv"
+    other = tmp_path / f"{split}.tsv"
+    other.write_text("\n".join(own.read_text().splitlines()[:4]) + "\n")
+    metrics = runs.evaluate(run, other)
 
-    assert (run / "predictions" / "dev.tsv").read_bytes() == before
-    assert (run / "metrics.json").read_bytes() == own
-    written = json.loads((run / "predictions" / "other_dev_metrics.json").read_text())
-    assert written == metrics
-    assert len((run / "predictions" / "other_dev.tsv").read_text().splitlines()) == 4
-
-
-@pytest.mark.slow
-def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
-    run, _ = finetuned
-    before = (run / "predictions" / "test.tsv").read_bytes()
-    (tmp_path / "test.tsv").write_text("text\tlabel\ncat sat\tgood\ndog sat\tbad\n")
-    runs.evaluate(run, tmp_path / "test.tsv")
-
-    assert (run / "predictions" / "test.tsv").read_bytes() == before
-    assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 3
-    own = Path(load_config(run / "config.yaml").data.path) / "test.tsv"
+    written = run / "predictions" / f"other_{split}"
+    assert json.loads(written.with_name(f"{written.name}_metrics.json").read_text()) == metrics
+    assert len(written.with_suffix(".tsv").read_text().splitlines()) == 4
     runs.evaluate(run, own)
-    assert (run / "predictions" / "test.tsv").read_bytes() == before
-    assert (run / "predictions" / "test_metrics.json").exists()
+    assert [each.read_bytes() for each in kept] == before
 
 
 def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
@@ -379,32 +366,6 @@ def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path
         file.write("cat sat\tunheard\n")
     with pytest.raises(UserError, match="dev.tsv, line 11: label 'unheard'"):
         runs.finetune(load_config(path), tmp_path / "run")
-
-
-@pytest.mark.slow
-def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    path = tiny.write_finetuning(tmp_path)
-    config = load_config(path, ["train.learning_rate=[1e-9,3e-3]", "train.epochs=5"])
-    run = tmp_path / "run"
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        kill_after(patch, 20)
-        runs.finetune(config, run)
-    first = run / "trials" / "learning_rate=1e-09"
-    assert [trial.name for trial in (run / "trials").iterdir()] == [first.name]
-    metrics = runs.finetune(config, run)
-    assert (run / "search.tsv").read_text().count("\n") == 3
-    best = run / "trials" / "learning_rate=0.003"
-    assert json.loads((best / "metrics.json").read_text()) == metrics
-    assert json.loads((run / "metrics.json").read_text()) == metrics
-    assert metrics["loss"] < json.loads((first / "metrics.json").read_text())["loss"]
-    np.testing.assert_array_equal(
-        weights(run)["classifier/kernel"], weights(best)["classifier/kernel"]
-    )
-    assert runs.evaluate(run) == pytest.approx(metrics, abs=1e-6)
-    with open(tmp_path / "dev.tsv", "a") as file:
-        file.write("cat sat\tgood\n")
-    with pytest.raises(UserError, match="the dev data changed since the first trials of .*run"):
-        runs.finetune(config, run)
 
 
 def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretrained):

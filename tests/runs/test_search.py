@@ -111,6 +111,9 @@ def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
 
 def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
     run = searched(tmp_path, encoder, *SEARCH)
+    # Of each trial one checkpoint stays.
+    stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
+    assert [path.name for path in stayed] == ["step-00000002"] * 6
     rows = table(run.path / "search.tsv")
     assert rows[0] == ["learning_rate", "seed", "accuracy", "loss"]
     assert rows[1:] == [[str(r), str(s), str(a), "1"] for (r, s), a in ACCURACY.items()]
@@ -128,12 +131,6 @@ def test_seeds_alone_make_one_line_of_means(tmp_path, encoder):
         ["runs", "accuracy", "accuracy_std", "loss", "loss_std"],
         ["2", "0.6", "0.141421", "1", "0"],
     ]
-
-
-def test_without_seeds_there_is_no_summary(tmp_path, encoder):
-    run = searched(tmp_path, encoder, "train.learning_rate=[0.1,0.2]", "train.seed=1")
-    assert not (run.path / "summary.tsv").exists()
-    assert (run.predictions / "dev.tsv").read_text() == "0.9"
 
 
 def test_what_is_finished_is_not_run_again(tmp_path, encoder):
@@ -171,24 +168,14 @@ def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_
 
     assert (run.predictions / "other_dev_metrics.json").exists()
     assert (run.predictions / "dev.tsv").read_text() == "0.9"
+    assert not (run.path / "summary.tsv").exists()  # there is one seed
 
-
-def test_what_was_found_with_another_trial_than_the_best_goes(tmp_path, encoder):
-    run = searched(tmp_path, encoder, "train.learning_rate=[0.1,0.2]", "train.seed=1")
-    run.write_metrics({"accuracy": 0.5}, of="other_dev")
-    RunFolder.open(run.path / "trials" / "learning_rate=0.1").write_metrics(
-        {"accuracy": 0.0, "loss": 1.0}
-    )
+    # What was found with another trial than the best goes.
+    worst = RunFolder.open(run.path / "trials" / "learning_rate=0.1")
+    worst.write_metrics({"accuracy": 0.0, "loss": 1.0})
     search(run, Trials(encoder, ACCURACY), "accuracy")
-
     assert not (run.predictions / "other_dev_metrics.json").exists()
     assert (run.predictions / "dev.tsv").read_text() == "0.5"
-
-
-def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
-    run = searched(tmp_path, encoder, *SEARCH)
-    stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
-    assert [path.name for path in stayed] == ["step-00000002"] * 6
 
 
 def test_a_trial_that_was_killed_once_it_was_finished_is_cleared_later(tmp_path, encoder):

@@ -3,8 +3,6 @@
 No TPU is needed for that: the strategy `tpu` is replaced, what else it asks for stays.
 """
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +12,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.runs import finetuning, pretraining
 from bert_tf.training import distributed
 from tests import tiny, tiny_questions, tiny_tags
-from tests.tasks.tiny_texts import pairs, write_config, write_lines
+from tests.interpret import tiny_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -86,35 +84,8 @@ def test_pre_training(prepared, pretraining_yaml, settings):
         (tiny_questions.write_finetuning, []),
         (tiny_tags.write_tagging, []),
         (tiny_tags.write_tagging, ["model.features=last", "model.lstm_units=4"]),
+        *((tiny_runs.CONFIGS[task], []) for task in ("regression", "multiple_choice", "reranking")),
     ],
 )
 def test_tiny_tasks(prepared, tmp_path, write, settings):
     check_compiles(*prepared(write(tmp_path), *settings))
-
-
-def test_regression(prepared, tmp_path):
-    lines = [f"{a}\t{b}\t{float(c)}" for a, b, c in pairs(32)]
-    for name in ("train", "dev"):
-        write_lines(tmp_path / f"{name}.tsv", ["one\tother\tlabel", *lines])
-    data = "path: ., format: tsv, text_columns: [one, other]"
-    check_compiles(*prepared(write_config(tmp_path, "regression", data)))
-
-
-def test_multiple_choice(prepared, tmp_path):
-    for name in ("train", "dev"):
-        rows = [
-            {"context": a, "choices": [b, tiny.WORDS[i % 5]], "label": i % 2}
-            for i, (a, b, _) in enumerate(pairs(24))
-        ]
-        write_lines(tmp_path / f"{name}.jsonl", map(json.dumps, rows))
-    check_compiles(*prepared(write_config(tmp_path, "multiple_choice", "path: ., format: jsonl")))
-
-
-def test_reranking(prepared, tmp_path):
-    for name in ("train", "dev"):
-        rows = [
-            {"query": a, "positive": b, "negatives": tiny.WORDS[: i % 3]}
-            for i, (a, b, _) in enumerate(pairs(24))
-        ]
-        write_lines(tmp_path / f"{name}.jsonl", map(json.dumps, rows))
-    check_compiles(*prepared(write_config(tmp_path, "reranking", "path: ., format: jsonl")))

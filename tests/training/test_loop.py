@@ -25,6 +25,7 @@ from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.loop import AfterUpdate, Phase, train
 from bert_tf.training.preemption import Preempted
 from tests import tiny
+from tests.runs.killed import Killed
 
 LONG, SHORT = 9, 5
 CHECKPOINTS = ("train.checkpoint_steps=3", "train.checkpoints_kept=2")
@@ -111,10 +112,6 @@ def make_training(tmp_path, classifier):
         return Training(tmp_path / name, classifier, [*CHECKPOINTS, *settings])
 
     return make
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 def kill_after(monkeypatch, step):

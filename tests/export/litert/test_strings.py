@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.asking.lite import _Signatures
 from bert_tf.errors import UserError
@@ -53,13 +52,6 @@ def _check_answer(found, expected):
     assert found["null_score"] == pytest.approx(expected["null_score"], abs=1e-5)
     assert 0 < found["score"] <= expected["score"]
     assert [each["answer"] for each in found["nbest"]] == [found["answer"]]
-
-
-def test_serve_takes_tensors(models, loaded):
-    texts = tf.constant(TEXTS)
-    found, expected = loaded("classification").serve(texts), models("classification").serve(texts)
-    assert found["label"].numpy().tolist() == expected["label"].numpy().tolist()
-    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-5)
 
 
 def test_operations_are_built_in_or_of_tf_text(loaded):

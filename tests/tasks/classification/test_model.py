@@ -262,14 +262,6 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
         ("path: ., format: tvs", "rte, wnli, tfds$"),
         ("path: ., format: stsb", "stsb predicts numbers, not labels; set task: regression"),
         ("path: ., format: ax", "the diagnostic set is not for training"),
-        (
-            "path: ., format: rte, text_columns: [a]",
-            "text_columns cannot be set for rte, whose columns",
-        ),
-        (
-            "path: ., format: rte, label_column: a",
-            "label_column cannot be set for rte, whose columns",
-        ),
         ("path: nowhere, format: cola", "data not found: nowhere/train.tsv"),
         ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; the labels are 0, 1"),
         ("path: ., format: sst2", "train.tsv: no column 'sentence'; the columns are s, 1, , a"),

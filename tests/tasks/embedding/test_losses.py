@@ -75,12 +75,6 @@ def test_keras_saves_and_loads_a_loss(case):
     assert (again.takes, again.in_batch) == (loss.takes, loss.in_batch)
 
 
-def without_row(vectors, texts, row, symmetric=False):
-    keep = [i for i in range(len(vectors)) if i != row]
-    loss = MultipleNegativesRanking(symmetric=symmetric)
-    return float(loss.call(tf.constant(texts[keep]), tf.constant(vectors[keep])))
-
-
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("copied", [(0, 0), (1, 1), (0, 1), (1, 0)])
 def test_a_text_of_a_row_is_no_negative_of_that_row(copied, symmetric):

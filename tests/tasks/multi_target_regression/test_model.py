@@ -79,11 +79,6 @@ def test_targets_have_names():
     assert refusal(tiny.regressor, targets=["a", "a"]) == said
 
 
-def test_a_keras_file_holds_the_names(trained, tmp_path):
-    trained.save(tmp_path / "model.keras")
-    assert bert_tf.load(tmp_path / "model.keras").predict("cat") == trained.predict("cat")
-
-
 def write_files(folder, names=("train", "dev")):
     for name in names:
         lines = [f"{text}\t{a}\t{b}" for text, (a, b) in zip(TEXTS, NUMBERS, strict=True)]
@@ -120,11 +115,11 @@ def test_a_mistake_in_a_file_is_named_with_its_line(tmp_path, line, said):
         MultiTargetRegression(load_config(path)).training_rows()
 
 
-@pytest.mark.parametrize("form", ["bert_tf", "huggingface"])
-def test_a_checkpoint_holds_the_names(trained, tmp_path, form):
-    trained.save_checkpoint(tmp_path / "checkpoint", form)
-    again = bert_tf.load(tmp_path / "checkpoint")
-    assert again.predict("cat") == pytest.approx(trained.predict("cat"), abs=1e-6)
+@pytest.mark.parametrize("form", ["keras", "bert_tf", "huggingface"])
+def test_files_hold_the_names(trained, tmp_path, form):
+    path = tmp_path / ("model.keras" if form == "keras" else "checkpoint")
+    trained.save(path) if form == "keras" else trained.save_checkpoint(path, form)
+    assert bert_tf.load(path).predict("cat") == pytest.approx(trained.predict("cat"), abs=1e-6)
 
 
 def test_several_numbers_of_transformers_are_opened(trained, tmp_path):

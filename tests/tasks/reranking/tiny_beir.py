@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-TITLES = ("Cats", "", "Birds")
-
 
 def write_beir(folder: Path) -> Path:
     """Writes twelve passages, and queries of which each has one relevant passage."""

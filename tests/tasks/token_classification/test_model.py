@@ -103,15 +103,6 @@ def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
     assert {line[1] for line in lines if line != [""]} <= set(tiny_tags.LABELS)
 
 
-@pytest.mark.slow
-def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
-    path = tiny_tags.write_tagging(tmp_path)
-    (tmp_path / "test.conll").write_text("the\ncat\n")
-    runs.finetune(load_config(path, ["train.epochs=1"]), tmp_path / "run")
-    written = (tmp_path / "run" / "predictions" / "test.conll").read_text().splitlines()
-    assert [line.split(" ")[0] for line in written] == ["the", "cat"]
-
-
 def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
     """The file is the one that conlleval was given, and the metrics are what it said of it."""
     gold, predicted = make_conlleval.random_tags()
