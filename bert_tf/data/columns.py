@@ -184,7 +184,12 @@ def _is_missing(value: Any) -> bool:
 
 
 class Column(ABC):
-    """The type of one input; its `rank` is 1 for a text of each row, 2 for a list of texts."""
+    """The type of one input.
+
+    Attributes:
+        name: its name.
+        rank: 1 for a text of each row, 2 for a list of texts.
+    """
 
     name: str
     rank: ClassVar[int]
@@ -204,10 +209,14 @@ class Column(ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TextColumn(Column):
-    """A text of each row, which may be blank unless it says otherwise.
+    """A text of each row.
 
     >>> TextColumn("text").checked(["a film", "a play"], Columns(("text",), ([],)))
     ['a film', 'a play']
+
+    Attributes:
+        name: its name.
+        may_be_empty: whether a text may be blank.
     """
 
     name: str
@@ -228,13 +237,17 @@ class TextColumn(Column):
 
 @dataclasses.dataclass(frozen=True)
 class GroupColumn(Column):
-    """A list of so many texts or more of each row, such as the choices of a context or the words of
-    a sentence. Its name is a plural; one of the texts may be blank only if it says so.
+    """A list of texts of each row, such as the choices of a context or the words of a sentence.
 
     >>> GroupColumn("choices", fewest=2).checked([["tea"]], Columns(("choices",), ([["tea"]],)))
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: choices 0 has 1; give two or more
+
+    Attributes:
+        name: its name, a plural.
+        fewest: how many texts a list has at least.
+        may_be_empty: whether one of the texts may be blank.
     """
 
     name: str

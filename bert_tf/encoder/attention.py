@@ -44,6 +44,8 @@ class SelfAttention(keras.layers.Layer):
     the value.
 
     Args:
+        num_heads: number of heads.
+        dropout: rate on the attention probabilities.
         head_size: columns of a head; None is the hidden size divided by the number of heads.
     """
 

@@ -17,6 +17,7 @@ class Linear(keras.layers.Layer):
     on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
 
     Args:
+        units: width of the output.
         activation: None, "tanh", "gelu" or "gelu_new".
     """
 

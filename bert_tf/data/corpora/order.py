@@ -36,8 +36,10 @@ class Pool(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some examples of one pool, which has these units, and as many examples as its size.
+    """Some examples of one pool.
 
+    pool, units: the pool, and its units.
+    size: how many examples the pool has.
     rows: int64 [examples], their positions in the numbers given to `Order.find`.
     places: int64 [examples], their numbers in the pool.
     """
