@@ -7,6 +7,9 @@ from typing import Any
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 
+# What most data sets call the splits that are "train", "dev" and "test" here.
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
 
 def tfds() -> Any:
     """The module `tensorflow_datasets`.
@@ -37,6 +40,21 @@ def tfds_builder(name: str) -> Any:
     except Exception as error:
         raise UserError(f"TFDS cannot prepare {name}: {one_line(error)}") from error
     return builder
+
+
+def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
+    """The rows of a split, such as train[:10%], as NumPy values, and the features that they have.
+
+    Raises:
+        UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.
+    """
+    builder = tfds_builder(name)
+    try:
+        rows = tfds().as_numpy(builder.as_dataset(split=split, shuffle_files=False))
+    # TFDS has many kinds of errors for a split that is not there.
+    except Exception as error:
+        raise UserError(f"TFDS cannot give {name}, split {split}: {one_line(error)}") from error
+    return read_rows(rows, f"TFDS {name}, split {split}"), builder.info.features
 
 
 def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mapping[str, Any]]:

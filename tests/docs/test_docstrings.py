@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "data.corpora.corpus.Documents": _BASE,
     "data.corpora.corpus.TfdsCorpus": _TFDS,
     "data.records.writing.write_records": _CONFIGURED,
+    "data.tfds.load_split": _TFDS,
     "data.tfds.read_rows": _TFDS,
     "data.tfds.tfds": _TFDS,
     "data.tfds.tfds_builder": _TFDS,
@@ -56,8 +57,7 @@ EXCEPTIONS = {
     "tasks.reranking.losses.RankingLoss": _BASE,
     "tasks.task.Task": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,
-    "tasks.texts.tfds_rows.load_split": _TFDS,
-    "tasks.texts.tfds_rows.read_tfds": _TFDS,
+    "tasks.texts.text_files.read_tfds": _TFDS,
     "tasks.token_classification.tagged_sentences.read_tfds_tags": _TFDS,
 }
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bert_tf.config.run import PRETRAINING, RunConfig
 from bert_tf.tasks import registry
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
-from bert_tf.tasks.texts.tfds_rows import glue_task
+from bert_tf.tasks.texts.text_files import tfds_glue_task
 from bert_tf.tasks.token_classification.config import TokenClassificationData
 
 
@@ -175,7 +175,7 @@ def _name(config: RunConfig) -> str:
     if data.format == "tfds":
         name = str(data.path)
         versions = {"squad/v1.1": "squad v1.1", "squad/v2.0": "squad v2.0"}
-        return versions.get(name) or glue_task(name) or name.partition("/")[0]
+        return versions.get(name) or tfds_glue_task(name) or name.partition("/")[0]
     if isinstance(data, QuestionAnsweringData) and data.format == "squad":
         # Other data sets have similar names: squad_it, squadshifts.
         is_official = _SQUAD.fullmatch(_last(data.path)) and not data.train_rows

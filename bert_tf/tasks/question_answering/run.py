@@ -8,6 +8,7 @@ from typing import Any
 from bert_tf.asking import plain
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns
+from bert_tf.data.tfds import SPLITS
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
@@ -16,7 +17,6 @@ from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAn
 from bert_tf.tasks.question_answering.spans import SpanAnswers
 from bert_tf.tasks.question_answering.squad import answer_bytes, ids_of, read_squad, read_tfds
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.texts.tfds_rows import SPLITS
 from bert_tf.text import Tokenizer, WindowPreprocessor
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from bert_tf.asking import Text, encoded, plain
 from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows
+from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, value_at, whole_text
-from bert_tf.tasks.texts.tfds_rows import load_split
 
 
 class Answer(NamedTuple):

@@ -11,7 +11,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts import glue, text_files, tfds_rows
+from bert_tf.tasks.texts import glue, text_files
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue import GLUE
 
@@ -120,7 +120,7 @@ class TextTask(Task):
         if path is None:
             return ""
         if self.data.format == "tfds":
-            return "" if path.is_file() else tfds_rows.glue_task(str(path.parent))
+            return "" if path.is_file() else text_files.tfds_glue_task(str(path.parent))
         return glue.benchmark_at(path, text_files.glue_task(self.data))
 
     def _submitted(self, rows: Columns) -> str | None:

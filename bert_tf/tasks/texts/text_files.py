@@ -1,19 +1,27 @@
 """Finding and reading the texts that a configuration names, whatever their format."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bert_tf.console import logger
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns, Target, TextColumn
+from bert_tf.data.tfds import SPLITS, load_split
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import glue, tfds_rows
+from bert_tf.tasks.texts import glue
 from bert_tf.tasks.texts.config import TextData
-from bert_tf.tasks.texts.glue import GLUE
+from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
-_SPLITS = ("train", "dev", "test")
+# In data sets of TFDS, the label of a row that has none.
+_NO_LABEL = -1
+# The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
+# are stored in another order.
+_ROW_NUMBER = "idx"
 
 
 def glue_task(data: TextData) -> str:
@@ -26,7 +34,18 @@ def glue_task(data: TextData) -> str:
     """
     if data.format in GLUE:
         return data.format
-    return tfds_rows.glue_task(data.path) if data.format == "tfds" else ""
+    return tfds_glue_task(data.path) if data.format == "tfds" else ""
+
+
+def tfds_glue_task(name: str) -> str:
+    """The GLUE task of a data set of TFDS, or "".
+
+    >>> tfds_glue_task("glue/rte"), tfds_glue_task("imdb_reviews")
+    ('rte', '')
+    """
+    family, _, config = name.partition(":")[0].partition("/")
+    config = config.partition("/")[0]
+    return config if family == "glue" and config in GLUE else ""
 
 
 def text_columns(data: TextData) -> tuple[str, ...]:
@@ -101,7 +120,7 @@ def read(path: Path, data: TextData, target: Target, needs_labels: bool = False)
     if data.format in GLUE:
         rows = glue.read_glue(path, data.format)
     elif data.format == "tfds" and not path.is_file():
-        rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
+        rows = read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         rows = read_table(path, data, columns, (data.label_column,), needs_labels)
     targets = rows.targets
@@ -140,12 +159,67 @@ def read_table(
     else:
         found = [target_of(row, f"{path}, line {line}") for line, row in rows]
     return Columns(
-        names=glue.NAMES[len(texts)],
+        names=NAMES[len(texts)],
         values=tuple([row[column] for _, row in rows] for column in texts),
         targets=found,
         source=str(path),
         places=[line for line, _ in rows],
         path=path,
+    )
+
+
+def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: str) -> Columns:
+    """The rows of a split. The names of a ClassLabel are its classes; -1 means no label.
+
+    The rows of GLUE are in the order of the official files, as submissions number them.
+
+    Raises:
+        UserError: as `load_split`; a feature is missing, or a text column holds no text.
+    """
+    rows, features = load_split(name, split)
+    source = f"TFDS {name}, split {split}"
+    for column in (*text_columns, label_column):
+        if column not in features:
+            raise UserError(
+                f"{source}: no feature {column!r}; the features are {', '.join(features)}"
+            )
+    kept = list(rows)
+    task = tfds_glue_task(name)
+    if task and _ROW_NUMBER in features:
+        kept.sort(key=lambda row: int(row[_ROW_NUMBER]))
+    for column in text_columns:
+        if not all(isinstance(row[column], bytes) for row in kept):
+            raise UserError(f"{source}: the feature {column!r} is not a text")
+    if any(np.ndim(row[label_column]) for row in kept):
+        raise UserError(f"{source}: the feature {label_column!r} is not one label for each row")
+    classes = tuple(getattr(features[label_column], "names", None) or ())
+    has_labels = True
+    if classes or task:
+        labelled = [row for row in kept if row[label_column] != _NO_LABEL]
+        has_labels = bool(labelled)
+        if has_labels and len(labelled) < len(kept):
+            left_out = len(kept) - len(labelled)
+            logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
+            kept = labelled
+    labels = [_value(row[label_column], classes) for row in kept] if has_labels else None
+    return Columns(
+        names=NAMES[len(text_columns)],
+        values=tuple([_value(row[column]) for row in kept] for column in text_columns),
+        targets=labels,
+        source=source,
+        places=range(1, len(kept) + 1),
+        unit="row",
+        classes=classes,
+        path=Path(name) / split,
+    )
+
+
+def _value(value: Any, classes: Sequence[str] = ()) -> Any:
+    """A value of Python; a class has a name."""
+    if classes:
+        return classes[value]
+    return (
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else np.asarray(value).item()
     )
 
 
@@ -158,7 +232,7 @@ def format_of(path: Path, data: TextData) -> str:
     Raises:
         UserError: the data are of TFDS, and the file has no ending that names a format.
     """
-    own = [each for split in _SPLITS for each in find_files(data, split).values()]
+    own = [each for split in SPLITS for each in find_files(data, split).values()]
     file_format = tables.format_of(path, data.format, own)
     if file_format == "tfds":  # a run on TFDS has no format of files
         raise UserError(
@@ -168,7 +242,7 @@ def format_of(path: Path, data: TextData) -> str:
 
 
 def _tfds_splits(data: TextData, split: str) -> dict[str, str]:
-    task, name = glue_task(data), tfds_rows.SPLITS[split]
+    task, name = glue_task(data), SPLITS[split]
     if task and split != "train":
         return GLUE[task].named(name)
     # Few other sets have a test split without labels.

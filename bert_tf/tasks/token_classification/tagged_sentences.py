@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
 from bert_tf.data.targets import class_names, class_numbers
+from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts.tfds_rows import load_split
 from bert_tf.tasks.token_classification.tag_schemes import (
     OUTSIDE,
     are_tags,

@@ -7,9 +7,10 @@ import pytest
 
 from bert_tf.data.columns import TextColumn
 from bert_tf.data.targets import Label
+from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import tfds_rows
-from bert_tf.tasks.texts.tfds_rows import glue_task, load_split, read_tfds
+from bert_tf.tasks.texts import text_files
+from bert_tf.tasks.texts.text_files import read_tfds, tfds_glue_task
 from tests.data.prepared_tfds import cut_off, prepare
 
 tfds = pytest.importorskip("tensorflow_datasets")
@@ -55,13 +56,13 @@ def test_numbers_and_sets_beyond_glue(mock):
     ],
 )
 def test_which_task_of_glue_a_name_is(name, task):
-    assert glue_task(name) == task
+    assert tfds_glue_task(name) == task
 
 
 def rows_with(monkeypatch, labels, **features):
     """Makes TFDS give one text a row with these labels."""
     rows = [{"text": f"é{i}".encode(), "label": label} for i, label in enumerate(labels)]
-    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, {"text": None} | features))
+    monkeypatch.setattr(text_files, "load_split", lambda *_: (rows, {"text": None} | features))
 
 
 def test_minus_one_is_no_label(monkeypatch, capsys):
@@ -82,7 +83,7 @@ def test_minus_one_is_no_label(monkeypatch, capsys):
 def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
     rows = [{"text": f"row {n}".encode(), "label": 0, "idx": np.int32(n)} for n in (2, 0, 1)]
     features = dict.fromkeys(("text", "label", "idx"))
-    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, features))
+    monkeypatch.setattr(text_files, "load_split", lambda *_: (rows, features))
     glue = read_tfds("glue/cola", "test", ("text",), "label")
     assert glue.values == (["row 0", "row 1", "row 2"],)
     # What the feature is elsewhere is not known.

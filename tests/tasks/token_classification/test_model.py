@@ -8,10 +8,10 @@ import pytest
 from bert_tf import TokenClassifier, runs
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
+from bert_tf.data import tfds as data_sets
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.tasks import from_checkpoint
-from bert_tf.tasks.texts import tfds_rows
 from bert_tf.tasks.token_classification import tagged_sentences
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -174,7 +174,7 @@ def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path, monkeypatch):
     tfds = pytest.importorskip("tensorflow_datasets")
 
     def load_split(name: str, split: str):
-        rows, features = tfds_rows.load_split(name, split)
+        rows, features = data_sets.load_split(name, split)
         # The lists of TFDS's own mock data have different sizes.
         names = [name for name in ("tokens", "ner") if name in features]
         return (
