@@ -142,9 +142,7 @@ class Masking:
         )
         row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(positions))
         masked = tf.tensor_scatter_nd_update(
-            input_word_ids,
-            tf.stack([row, positions], axis=-1),
-            tf.where(used, replaced, true_ids),
+            input_word_ids, tf.stack([row, positions], axis=-1), tf.where(used, replaced, true_ids)
         )
         return MaskedBatch(
             masked, positions, tf.where(used, true_ids, 0), tf.cast(used, tf.float32)

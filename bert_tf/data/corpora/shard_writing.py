@@ -198,10 +198,7 @@ def write_shard(
 
 
 def write_manifest(
-    folder: Path,
-    tokenizer: Tokenizer,
-    dev_fraction: float,
-    shards: Mapping[str, Sequence[Shard]],
+    folder: Path, tokenizer: Tokenizer, dev_fraction: float, shards: Mapping[str, Sequence[Shard]]
 ) -> None:
     """Writes vocabulary and manifest, which make a folder of shards complete.
 

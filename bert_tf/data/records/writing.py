@@ -84,11 +84,7 @@ def _rows(dataset: tf.data.Dataset) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _write(
-    folder: Path,
-    part: str,
-    rows: Iterator[dict[str, np.ndarray]],
-    count: int,
-    record: RecordFormat,
+    folder: Path, part: str, rows: Iterator[dict[str, np.ndarray]], count: int, record: RecordFormat
 ) -> None:
     """Deals the first `count` rows to the part's files, so that each holds some of every epoch."""
     files = -(-count // _FILE_EXAMPLES)

@@ -1,7 +1,7 @@
 """Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,7 @@ def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collec
     if file_format == "beir":
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
-    readers: dict[str, Callable[[Path], Columns]] = {
-        "sts-b": _sts,
-        "nli": _nli,
-        "triples": _triples,
-    }
+    readers = {"sts-b": _sts, "nli": _nli, "triples": _triples}
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
 

@@ -497,10 +497,7 @@ class TextEmbedder(TaskModel):
     # ---- Evaluation ---------------------------------------------------------------------------
 
     def infer(
-        self,
-        rows: Columns | Collection,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
+        self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray | Ranking:
         """What `official_metrics` is computed from.
 

@@ -32,10 +32,7 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 
 def pool(
-    encoder: Encoder,
-    inputs: Mapping[str, tf.Tensor],
-    modes: Sequence[str],
-    training: bool = False,
+    encoder: Encoder, inputs: Mapping[str, tf.Tensor], modes: Sequence[str], training: bool = False
 ) -> tf.Tensor:
     """One vector for each row, the poolings side by side.
 
