@@ -66,9 +66,7 @@ def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf
     >>> float(hidden_states(teacher, student, tf.constant([[True, False]]))[0])
     4.0
 
-    Args:
-        teacher, student: float [rows, seq_len, hidden]; a narrower student was projected before.
-        mask: see the module.
+    Both are float [rows, seq_len, hidden]; a narrower student was projected before.
     """
     squares = tf.math.squared_difference(tf.cast(teacher, tf.float32), tf.cast(student, tf.float32))
     return _mean(tf.reduce_mean(squares, axis=-1), mask)
@@ -79,12 +77,8 @@ def attention_scores(
 ) -> tf.Tensor:
     """The mean squared error of attention before the softmax (TinyBERT, equation 7).
 
-    It is a mean over the heads, and over the queries and keys of each row.
-
-    Args:
-        teacher, student: `query` and `key` of a block, [rows, heads, seq_len, head_size], with the
-            same number of heads.
-        mask: see the module.
+    It is a mean over the heads, and over the queries and keys of each row. `query` and `key` of the
+    blocks are [rows, heads, seq_len, head_size], with the same number of heads.
     """
     ours, theirs = (_scores(each["query"], each["key"]) for each in (student, teacher))
     squares = tf.reduce_mean(tf.math.squared_difference(theirs, ours), axis=1)
@@ -107,7 +101,6 @@ def relations(
         teacher, student: `query`, `key` and `value` of a block, [rows, heads, seq_len, head_size],
             each with its own number of heads and width.
         heads: how many relation heads there are, for both.
-        mask: see the module.
     """
     hidden = tf.where(mask, 0.0, _HIDDEN)[:, tf.newaxis, tf.newaxis, :]
     losses = []

@@ -146,8 +146,7 @@ class Teaching:
 
         Args:
             student: the model in training.
-            x: the inputs of the rows.
-            y: their targets; without targets, any.
+            x, y: the inputs of the rows, and their targets; without targets, any.
             taught: the teacher's `answers` for them.
             hard: computes the share of the task's own loss from the outputs.
             sums: of the whole batch, see `EncoderModel.batch_sums`.

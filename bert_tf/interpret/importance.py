@@ -49,13 +49,11 @@ def importances(
     score: Callable[[Inputs], tf.Tensor],
     points: int = _POINTS,
 ) -> list[Importances]:
-    """Integrated gradients of some outputs.
+    """Integrated gradients of some outputs, whose names are words.
 
     Args:
-        outputs: their names, in words.
         encoder: the encoder inside the model.
-        inputs: the encoder's inputs, each int32 [1, tokens], without padding.
-        blank: the same for the input to compare with.
+        inputs, blank: its inputs, and those to compare with, each int32 [1, tokens], not padded.
         score: float32 [rows, outputs] for inputs [rows, tokens]; runs the model on `encoder`.
         points: how many gradients each integral is made of.
     """

@@ -30,7 +30,7 @@ EXCEPTIONS = {
     "data.corpora.pretraining_data.open_shards": _CONFIGURED,
     "data.corpora.pretraining_data.say_counts": "logs counts",
     "data.corpora.pretraining_data.shards_folder": _CONFIGURED,
-    "data.corpora.corpus.Documents": _BASE,
+    "data.corpora.corpus.AnyCorpus": _BASE,
     "data.corpora.corpus.TfdsCorpus": _TFDS,
     "data.records.writing.write_records": _CONFIGURED,
     "data.tfds.load_split": _TFDS,

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.run import PretrainingRun
-from bert_tf.data.corpora.corpus import Documents
+from bert_tf.data.corpora.corpus import AnyCorpus
 from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
 from bert_tf.data.corpora.shard_writing import (
     LOWEST_HASHES,
@@ -89,7 +89,7 @@ def build(
 
 
 def run(
-    corpus: Documents,
+    corpus: AnyCorpus,
     tokenizer: Tokenizer,
     folder: Path,
     dev_fraction: float = 0.0,
@@ -160,7 +160,7 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
     return limit, starts
 
 
-def _read(part: tuple[int, Any], corpus: Documents) -> Iterator[Batch]:
+def _read(part: tuple[int, Any], corpus: AnyCorpus) -> Iterator[Batch]:
     number, place = part
     for n, documents in enumerate(batches(corpus.read(place))):
         yield (number, n), documents

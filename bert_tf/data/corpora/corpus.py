@@ -46,7 +46,7 @@ _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
 _JOINER = re.compile(r" @([-,.])@ ")
 
 
-class Documents(ABC):
+class AnyCorpus(ABC):
     """The documents of a corpus; it can be iterated any number of times.
 
     Iteration yields every document that has text, as the list of its sentences (str). One document
@@ -80,7 +80,7 @@ class Documents(ABC):
         """The documents of one of the `parts`."""
 
 
-class Corpus(Documents):
+class Corpus(AnyCorpus):
     r"""The documents of text files.
 
     >>> _ = Path("corpus.txt").write_text("The cat sat.\nIt slept.\n\nThe dog ran.\n")
@@ -200,7 +200,7 @@ class Corpus(Documents):
         self.position = before + file.stat().st_size
 
 
-class TfdsCorpus(Documents):
+class TfdsCorpus(AnyCorpus):
     """The documents of data sets of TFDS, by `data.path` and `data.split`.
 
     Attributes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
-from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus, Documents, TfdsCorpus
+from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, AnyCorpus, Corpus, TfdsCorpus
 from bert_tf.data.corpora.shard_data import ShardData, check_rows
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import TokenShards
@@ -44,7 +44,7 @@ def say_counts(shards: TokenShards) -> None:
         logger.info(f"{shards.folder}: {part} {counts}")
 
 
-def open_corpus(config: PretrainingRun) -> Documents:
+def open_corpus(config: PretrainingRun) -> AnyCorpus:
     """The text that `config` names.
 
     Raises:
