@@ -20,7 +20,12 @@ _ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
-    """A rectangle of some pixels for points of two numbers; float [2] are those at its corners."""
+    """A rectangle for points of two numbers.
+
+    Attributes:
+        low, high: float [2], the numbers at its corners.
+        width, height: pixels.
+    """
 
     low: np.ndarray
     high: np.ndarray

@@ -32,9 +32,12 @@ class AttentionMaps(NamedTuple):
 
 
 class SeenInput(NamedTuple):
-    """One input of the encoder: where the heads look, and what its tokens add to outputs.
+    """One input of the encoder.
 
-    The title says what it is, where a text has several; else it is "".
+    Attributes:
+        title: what it is, where a text has several; else "".
+        tokens: its pieces.
+        attention, explained: where the heads look, and what its tokens add to outputs.
     """
 
     title: str
@@ -64,7 +67,13 @@ class Mark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """A text, or both of a pair, that a model looked at: its answer, inputs and points."""
+    """A text that was looked at.
+
+    Attributes:
+        heading: the text, or both of a pair.
+        answer, inputs: what the model says, and what it was given.
+        marks: its points in the projection.
+    """
 
     heading: tuple[str, ...]
     answer: Markup

@@ -50,9 +50,11 @@ class AnyCorpus(ABC):
     """The documents of a corpus; it can be iterated any number of times.
 
     Iteration yields every document that has text, as the list of its sentences (str). One document
-    is in memory at a time. Each of the parts can be read on its own.
+    is in memory at a time.
 
     Attributes:
+        parts: each of them can be read on its own.
+        size: of all of them, in bytes or documents.
         position: how much of `size` the current iteration has passed.
         unit, unit_size: the unit of `size` for progress bars.
     """

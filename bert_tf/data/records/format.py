@@ -29,8 +29,11 @@ LABELS = "next_sentence_labels"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """The format of the examples in a file: a key of `NAMINGS`, how many tokens and masked tokens
-    each has, and whether there are `next_sentence_labels`.
+    """The format of the examples in a file.
+
+    naming: a key of `NAMINGS`.
+    max_length, max_predictions: tokens and masked tokens of each example.
+    has_labels: whether there are `next_sentence_labels`.
 
     >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
     >>> record.sizes()["input_word_ids"], record.sizes()["masked_lm_ids"]
