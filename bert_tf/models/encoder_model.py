@@ -136,9 +136,9 @@ class EncoderModel(keras.Model):
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Keras's `fit`; afterwards only the model holds its weights and their moments."""
         optimizer = getattr(self, "optimizer", None)
-        if optimizer is not None and not optimizer.built and self._is_built():
+        if optimizer is not None and not optimizer.built and _is_built(self):
             # If variables are created while the step is traced, TensorFlow traces it twice.
-            with (self.distribute_strategy or tf.distribute.get_strategy()).scope():
+            with scope_of(self):
                 optimizer.build(self.trainable_variables)
         with gradients_forgotten(), without_retracing_notice():
             return super().fit(*args, **kwargs)
@@ -152,10 +152,6 @@ class EncoderModel(keras.Model):
         """Keras's."""
         with without_retracing_notice():
             return super().predict(*args, **kwargs)
-
-    def _is_built(self) -> bool:
-        """Whether all layers have their weights; some get them from their first call."""
-        return all(layer.built for layer in layers_below(self))
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids.
@@ -189,16 +185,12 @@ class EncoderModel(keras.Model):
     @property
     def non_trainable_weights(self) -> list[keras.Variable]:
         """All other weights."""
-        return self._but_trained(self.weights)
+        return _but_trained(self, self.weights)
 
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
         """All other variables."""
-        return self._but_trained(self.variables)
-
-    def _but_trained(self, variables: list[keras.Variable]) -> list[keras.Variable]:
-        trained = {id(weight) for weight in self.trainable_weights}
-        return [variable for variable in variables if id(variable) not in trained]
+        return _but_trained(self, self.variables)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch: `bert_tf.training.loop.update`.
@@ -207,7 +199,7 @@ class EncoderModel(keras.Model):
             UserError: TensorFlow is set up for weights that do not change.
         """
         _check_weights_may_change()
-        if not self._is_built():
+        if not _is_built(self):
             # A subclass may have added a layer that gets its weights from its first call.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
         return update(self, data)
@@ -247,12 +239,7 @@ class EncoderModel(keras.Model):
         """The values of all metrics; the loss alone where the rows have no targets."""
         if self.teaching is None or self.teaching.has_metrics:
             return super().get_metrics_result()
-        return {"loss": self._mean_loss().result()}
-
-    def _mean_loss(self) -> keras.metrics.Mean:
-        """The mean of the loss that Keras reports."""
-        # Keras's own metric comes first.
-        return next(metric for metric in self.metrics if metric.name == "loss")
+        return {"loss": _mean_loss(self).result()}
 
     def compute_loss(
         self,
@@ -348,7 +335,7 @@ class EncoderModel(keras.Model):
     def record_loss(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
         weight = sums["rows"] / _replicas()
-        self._mean_loss().update_state(loss * _replicas(), sample_weight=weight)
+        _mean_loss(self).update_state(loss * _replicas(), sample_weight=weight)
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""
@@ -365,6 +352,26 @@ class EncoderModel(keras.Model):
         model = cls(encoder, **fields)
         freeze(model, frozen)
         return model
+
+
+def scope_of(model: keras.Model) -> Any:
+    """The scope in which a model's variables are made."""
+    return (model.distribute_strategy or tf.distribute.get_strategy()).scope()
+
+
+def _is_built(model: keras.Model) -> bool:
+    """Whether all layers have their weights; some get them from their first call."""
+    return all(layer.built for layer in layers_below(model))
+
+
+def _but_trained(model: keras.Model, variables: list[keras.Variable]) -> list[keras.Variable]:
+    trained = {id(weight) for weight in model.trainable_weights}
+    return [variable for variable in variables if id(variable) not in trained]
+
+
+def _mean_loss(model: keras.Model) -> keras.metrics.Mean:
+    """The mean of the loss that Keras reports; its own metric comes first."""
+    return next(metric for metric in model.metrics if metric.name == "loss")
 
 
 def _check_weights_may_change() -> None:

@@ -41,6 +41,7 @@ from bert_tf.tasks.embedding.pooling import (
     pool,
     without_prompt,
 )
+from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -376,7 +377,7 @@ class TextEmbedder(TaskModel):
                 position.
         """
         if loss is not None:
-            self.check_not_compiled("loss", "compile")
+            check_not_compiled(self, "loss", "compile")
             self._checked(loss)
         if kwargs.get("class_weight") is not None:
             raise UserError(

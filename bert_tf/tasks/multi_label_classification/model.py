@@ -12,7 +12,6 @@ from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, as_list
 from bert_tf.data.targets import Labels
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
@@ -76,6 +75,7 @@ class MultiLabelClassifier(TextClassifier):
             not from 0 to 1.
     """
 
+    predicts = "labels"
     answer_names = ("labels", "probabilities", "classes")
     padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
@@ -109,17 +109,6 @@ class MultiLabelClassifier(TextClassifier):
         if self._given_thresholds is not None:
             self.thresholds = _in_order(self._given_thresholds, labels)
 
-    def own_losses(self) -> dict[str, Any]:
-        """Binary cross-entropy of each label, and the share of decisions that are right."""
-        return {
-            "loss": keras.losses.BinaryCrossentropy(from_logits=True),
-            "metrics": [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
-        }
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        # Labels, of which any number is right.
-        return [Matched("labels", outputs)]
-
     @property
     def target(self) -> Labels:
         return Labels(self.labels)
@@ -127,13 +116,6 @@ class MultiLabelClassifier(TextClassifier):
     @property
     def given_settings(self) -> dict[str, Any]:
         return super().given_settings | {"thresholds": self._given_thresholds}
-
-    def _weights_by_number(
-        self, class_weight: Mapping[Any, float] | None
-    ) -> dict[int, float] | None:
-        if class_weight is not None:
-            raise UserError("class_weight requires exactly one label per text; remove it")
-        return None
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`labels` string [batch, classes], those that are given, by their probability and padded
@@ -164,8 +146,6 @@ class MultiLabelClassifier(TextClassifier):
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
         """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
-        if rows.targets is None:
-            return {}
         thresholds = predictions.thresholds
         metrics = multi_label_metrics(
             predictions.logits, self.target.numbers(rows), thresholds, self.labels
@@ -178,8 +158,9 @@ class MultiLabelClassifier(TextClassifier):
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps the thresholds found on dev data, unless some were given."""
         if self._given_thresholds is None:
-            names = [_THRESHOLD + label for label in self.labels]
-            self.thresholds = tuple(metrics[name] for name in names if name in metrics) or None
+            found = [metrics.get(_THRESHOLD + name) for name in self.labels]
+            known = tuple(each for each in found if each is not None)
+            self.thresholds = known if known and len(known) == len(found) else None
 
     def _known_thresholds(self) -> tuple[float, ...]:
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)

@@ -6,7 +6,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Labels
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.multi_label_classification import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import LabelPredictions, MultiLabelClassifier
@@ -20,10 +20,6 @@ class MultiLabelClassification(TextTask):
     best_metric = "micro_f1"
     formats = tables.FORMATS
     data: MultiLabelData
-
-    def files(self, split: str) -> dict[str, Path]:
-        self.check_format()
-        return super().files(split)
 
     @property
     def target(self) -> Labels:
