@@ -66,9 +66,7 @@ class StarRater(TaskModel):
         max_length: int | None = None,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "star_rater")
-        head = {"most_stars": most_stars}
-        super().__init__(encoder, tokenizer, head, max_length=max_length, **kwargs)
+        super().__init__(encoder, tokenizer, {"most_stars": most_stars}, max_length, **kwargs)
         self.most_stars = most_stars
         self.ordinal = OrdinalHead(most_stars - 1, name="ordinal", dtype=self.dtype_policy)
         self.build()
@@ -96,7 +94,4 @@ class StarRater(TaskModel):
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `mean_absolute_error`, in stars."""
         error = np.abs(1 + (predictions > 0).sum(axis=1) - np.array(rows.targets))
-        return {
-            "accuracy": float((error == 0).mean()),
-            "mean_absolute_error": float(error.mean()),
-        }
+        return {"accuracy": float((error == 0).mean()), "mean_absolute_error": float(error.mean())}
