@@ -106,7 +106,6 @@ class EncoderModel(keras.Model):
         super().compile(*args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
         if not config:
             return config
@@ -144,12 +143,10 @@ class EncoderModel(keras.Model):
             return super().fit(*args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras's."""
         with without_retracing_notice():
             return super().evaluate(*args, **kwargs)
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras's."""
         with without_retracing_notice():
             return super().predict(*args, **kwargs)
 
@@ -179,17 +176,14 @@ class EncoderModel(keras.Model):
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
-        """The same; only weights are ever trained."""
         return self.trainable_weights
 
     @property
     def non_trainable_weights(self) -> list[keras.Variable]:
-        """All other weights."""
         return _but_trained(self, self.weights)
 
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
-        """All other variables."""
         return _but_trained(self, self.variables)
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -220,7 +214,6 @@ class EncoderModel(keras.Model):
         return accumulated(gradients_of, batch, steps, weights, unrolled)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Loss and metrics of one batch."""
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
@@ -287,32 +280,6 @@ class EncoderModel(keras.Model):
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
-    def computed_loss(
-        self,
-        x: Any,
-        y: Any,
-        sample_weight: Any,
-        sums: Mapping[str, tf.Tensor],
-        taught: Any,
-    ) -> tuple[Any, tf.Tensor]:
-        """The outputs of a training step for some rows, and what they add to the batch's loss.
-
-        Args:
-            x: the inputs of the rows.
-            y: their targets.
-            sample_weight: their weights, or None.
-            sums: `batch_sums` of the batch.
-            taught: what `teaching.answers` gave for `x`; None without a teacher.
-        """
-
-        def of_targets(y_pred: Any) -> tf.Tensor:
-            return self.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
-
-        if self.teaching is not None:
-            return self.teaching.train(self, x, y, taught, of_targets, sums)
-        y_pred = self(x, training=True)
-        return y_pred, of_targets(y_pred)
-
     def share_of_loss(
         self,
         x: Any,
@@ -338,14 +305,12 @@ class EncoderModel(keras.Model):
         _mean_loss(self).update_state(loss * _replicas(), sample_weight=weight)
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same model."""
         encoder = keras.saving.serialize_keras_object(self.encoder)
         own = {"encoder": encoder, "frozen": frozen_layers(self)}
         return super().get_config() | self.head | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EncoderModel":
-        """The model that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())
         encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))

@@ -390,7 +390,6 @@ class _Validation(keras.callbacks.Callback):
         self.metrics: dict[str, float] = {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluates if this epoch is one to validate."""
         every = self._every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
@@ -399,7 +398,6 @@ class _Validation(keras.callbacks.Callback):
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Lets the model keep what was found on the validation data."""
         if self.metrics:
             self._owner.remember(self.metrics)
 

@@ -149,6 +149,7 @@ class TaskModel(EncoderModel):
         # The default head, see `make_head`.
         self.dropout: Any = None
         self.classifier: Any = None
+        self._of_classes = "classifier"  # the layer that `name_classes` makes
         self._compiled_by_fit, self._epochs_drawn = False, 0
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
         self._vocabulary: tuple[str | None, TokenizerSettings] = (None, TokenizerSettings())
@@ -245,7 +246,7 @@ class TaskModel(EncoderModel):
         """Makes the default head: dropout on the pooled output, and a linear layer.
 
         Args:
-            outputs: of the linear layer; None leaves it to `set_labels`.
+            outputs: of the linear layer; None leaves it to `name_classes`.
             name: that of its weights.
             dropout: rate; None takes the encoder's.
         """
@@ -267,7 +268,6 @@ class TaskModel(EncoderModel):
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
 
     def rebuilt(self, encoder: Encoder) -> Self:
-        """The same model with new weights, around another encoder."""
         model = _like(self, encoder, self.settings)
         model.origin = self.origin
         return model
@@ -324,13 +324,11 @@ class TaskModel(EncoderModel):
         """
         names = class_names(as_list(labels, "labels"))
         check_class_names(names)
-        with scope_of(self):
-            self.set_labels(tuple(names))
-
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        """Sets the checked labels of `name_classes`; a subclass creates its head."""
-        self.labels = labels
+        self.labels, self.head["num_classes"] = tuple(names), len(names)
         self._functions.clear()
+        with scope_of(self):
+            setattr(self, self._of_classes, self.make_linear(len(names), self._of_classes))
+            self.build()
 
     # ---- Training and evaluation --------------------------------------------------------------
 
@@ -349,7 +347,6 @@ class TaskModel(EncoderModel):
         self._compiled_by_fit = False
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Keras's configuration; None if `fit` compiled the model."""
         return None if self._compiled_by_fit else super().get_compile_config()
 
     def given(
@@ -766,17 +763,8 @@ class TaskModel(EncoderModel):
         return {"labels": names or range(count)} if cls.has_labels else {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A model of the class that the arguments select; see `class_for`."""
-        return super().__new__(cls.class_for(kwargs), *args, **kwargs)
-
-    @classmethod
-    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        """The class of the model with such arguments: this one, or one of `options`."""
-        for argument, family in vars(cls).get("options", {}).items():
-            if settings.get(argument):
-                # It extends this class, which cannot import it.
-                return registry.family(family).model_class()
-        return cls
+        """A model of the class that the arguments select: this one, or one of `options`."""
+        return super().__new__(registry.class_for(cls, kwargs), *args, **kwargs)
 
     # ---- What a family with other rows defines too ---------------------------------------------
 

@@ -43,8 +43,7 @@ class TextClassifier(TaskModel):
     names. Called with the encoder's inputs, the model returns float32 logits [batch, classes].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels: names of the classes in the order of the logits; None takes those of the first
             `fit`, in their order.
         pair: whether a row is two texts; None lets the first `fit` decide.
@@ -82,12 +81,6 @@ class TextClassifier(TaskModel):
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
             self.name_classes(labels)
-
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
-        self.head["num_classes"] = len(labels)
-        self.classifier = self.make_linear(len(labels), "classifier")
-        self.build()
 
     @property
     def target(self) -> Label:

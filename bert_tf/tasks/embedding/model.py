@@ -85,8 +85,7 @@ class TextEmbedder(TaskModel):
     and devices that share a batch share their vectors.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         pooling: "mean" is the mean of the last layer over all tokens of the text, [CLS] and [SEP]
             among them; the others are "cls", "max", "mean_sqrt_len", "weighted_mean" and
             "last_token", see `bert_tf.tasks.embedding.pooling.pool`, and "pooled", the pooler's

@@ -99,8 +99,7 @@ class MaskedLM(TaskModel, WeightedModel):
     of `masked_lm_ids` int32 and `masked_lm_weights` float32, both [batch, predictions].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a window; None is as many as the encoder has positions.
         top_k: how many of the most probable pieces an export gives for each gap.
 
@@ -146,13 +145,11 @@ class MaskedLM(TaskModel, WeightedModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         config = self.encoder.config
         self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
         tokens = self.encoder.encode_at(inputs, positions, training=training)
         return masked_lm_logits(self, tokens, tf.shape(positions), training)
@@ -162,7 +159,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The output of `call`."""
         return {"masked_lm": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:

@@ -62,8 +62,7 @@ class MultiLabelClassifier(TextClassifier):
     and 1.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels, pair, max_length, dropout: as for `TextClassifier`.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
@@ -104,10 +103,10 @@ class MultiLabelClassifier(TextClassifier):
         kwargs.setdefault("name", "multi_label_classifier")
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
+    def name_classes(self, labels: Sequence[Any]) -> None:
+        super().name_classes(labels)
         if self._given_thresholds is not None:
-            self.thresholds = _in_order(self._given_thresholds, labels)
+            self.thresholds = _in_order(self._given_thresholds, self.labels)
 
     @property
     def target(self) -> Labels:
@@ -156,7 +155,6 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps the thresholds found on dev data, unless some were given."""
         if self._given_thresholds is None:
             found = [metrics.get(_THRESHOLD + name) for name in self.labels]
             known = tuple(each for each in found if each is not None)

@@ -26,7 +26,6 @@ class MultiLabelClassification(TextTask):
         return Labels(self.labels)
 
     def prepare(self, rows: Columns) -> None:
-        """Finds the labels."""
         self.labels = self.target.found_in(rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:

@@ -89,8 +89,7 @@ class MultiTargetRegressor(TextRegressor):
     their names. Called with the encoder's inputs, the model returns float32 [batch, targets].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         targets: the names of the numbers, in their order.
         pair, max_length, dropout: as for `TextRegressor`.
 

@@ -41,13 +41,13 @@ class MultipleChoice(GroupModel):
     [batch, choices]. A choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a context with a choice; longer ones are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
     """
 
     columns = COLUMNS
+    target = ChoiceNumber()
     predicts = "classes"
     answer_names = ("choice", "probabilities")
     padded_lists = (("probabilities",),)
@@ -69,10 +69,6 @@ class MultipleChoice(GroupModel):
     ):
         kwargs.setdefault("name", "multiple_choice")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
-
-    @property
-    def target(self) -> ChoiceNumber:
-        return ChoiceNumber()
 
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))

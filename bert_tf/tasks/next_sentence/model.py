@@ -64,14 +64,14 @@ class NextSentence(TaskModel):
     returns float32 logits [batch, 2]; class 0 means that the second text follows.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a pair; None is as many as the encoder has positions. Longer
             pairs are cut.
         dropout: rate on the pooled output; pre-training has none.
     """
 
     columns = PAIR
+    target = Follows()
     predicts = "classes"
     answer_names = ("is_next",)
     default_max_length = None
@@ -89,10 +89,6 @@ class NextSentence(TaskModel):
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         self.make_head(2, "next_sentence", dropout)
 
-    @property
-    def target(self) -> "Follows":
-        return Follows()
-
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`is_next` float32 [batch], the probability that the second text follows the first."""
         return {"is_next": tf.nn.softmax(scores)[:, 0]}
@@ -107,5 +103,4 @@ class NextSentence(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> float:
-        """The probability."""
         return as_json(outputs["is_next"][place])

@@ -91,8 +91,7 @@ class QuestionAnswerer(TaskModel):
     [batch, seq_len]; at padding they are so low that their probability is 0.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         unanswerable: whether a context may hold no answer, as in SQuAD 2.0; None lets the first
             `fit` decide.
         max_length: tokens in a window over the context (384).
@@ -165,12 +164,10 @@ class QuestionAnswerer(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         self.span.build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-        """See the class."""
         encoded = self.encoder.encode(inputs, training=training)
         scores = encoded.layout.restore(tf.cast(self.span(encoded.layers[-1]), tf.float32))
         start, end = tf.unstack(scores, axis=-1)
@@ -305,7 +302,6 @@ class QuestionAnswerer(TaskModel):
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps the threshold found on dev data, unless one was given."""
         if self._finds_threshold:
             self.null_threshold = metrics.get("null_threshold")
             self._functions.clear()

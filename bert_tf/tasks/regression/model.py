@@ -39,8 +39,7 @@ class TextRegressor(TaskModel):
     model returns float32 [batch].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
@@ -94,5 +93,4 @@ class TextRegressor(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """The number."""
         return as_json(outputs["score"][place])

@@ -61,8 +61,7 @@ class Reranker(GroupModel):
     mask is all 0 is padding.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         activation: what makes scores of logits: "sigmoid" or "identity".
         max_length: most tokens of a query with a passage; None is as many as the encoder has
             positions. Longer ones are cut.

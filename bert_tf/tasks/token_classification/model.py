@@ -85,8 +85,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     classified.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels: names of the tags in the order of the logits; None takes those of the first `fit`.
         max_length: most tokens of a window (128).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
@@ -139,6 +138,8 @@ class TokenClassifier(TaskModel, WeightedModel):
         if features is None:
             self.dropout = head_dropout(self, dropout)
         else:
+            # Other programs have a place for a classifier of tokens only.
+            self._of_classes = "feature_classifier"
             encoder.trainable = False
             self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
         if tokenizer is not None:
@@ -152,16 +153,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
         return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
 
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
-        self.head["num_classes"] = len(labels)
-        # They have different names, since other programs have a place for one of them only.
-        name = "classifier" if self.features is None else "feature_classifier"
-        setattr(self, name, self.make_linear(len(labels), name))
-        self.build()
-
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         width = self.encoder.config.output_size
         if self.dropout is not None and not self.dropout.weights:
             self.dropout.build((None, width))
@@ -177,7 +169,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
         fitting.check_ready(self)
         head: Any = self.classifier or self.feature_classifier
         if self.features is None:
@@ -200,7 +191,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The output of `call`."""
         return {"tokens": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
