@@ -36,7 +36,8 @@ class TaskService(Service):
     def __init__(self, model: Any, network: ServedModel):
         super().__init__(model.tokenizer, model.labels)
         self._network = network
-        self._signatures = model.with_network(network).signatures()
+        all_of_them = model.with_network(network).signatures()
+        self._signatures = {name: s for name, s in all_of_them.items() if not s.is_inner}
         self._functions = model.exported_functions()
         self._record = record_of(model, [model.max_length], "strings", network.compute_dtype)
         family = registry.family_of(self._record.class_name)

@@ -22,11 +22,13 @@ class Signature(NamedTuple):
         answer: a dict of the inputs -> the outputs, all [batch, ...].
         example: one request of one row, as the values that `tf.constant` takes; it warms a server
             up and stands in the model card.
+        is_inner: whether only evaluation calls it; it is not exported.
     """
 
     inputs: Mapping[str, tf.TensorSpec]
     answer: Callable[[Mapping[str, tf.Tensor]], Tensors]
     example: Mapping[str, Any]
+    is_inner: bool = False
 
     def example_tensors(self) -> Tensors:
         """The example as tensors."""

@@ -20,6 +20,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.from_checkpoint import built, family_at
+from bert_tf.tasks.task_model import asked_columns
 from bert_tf.text import Tokenizer
 
 _SAVED_MODEL, _LITE_FILE = "SavedModel", "LiteRT file"
@@ -150,7 +151,7 @@ class FrozenTask(Answers):
         options = {name: columns.pop(name) for name in cls.answer_options if name in columns}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
-        names = [column.name for column in cls.asked_columns(self)]
+        names = [column.name for column in asked_columns(cls, self)]
         x = inputs.by_name(x, columns, names)
         return cls.answers(self, x, batch_size, verbose, **options)
 

@@ -60,5 +60,4 @@ class WeightedCrossEntropy(keras.losses.Loss):
         return losses * tf.gather(tf.constant(self._weights, losses.dtype), labels)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | {"weights": self._weights}

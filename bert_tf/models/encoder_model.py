@@ -106,7 +106,6 @@ class EncoderModel(keras.Model):
         super().compile(*args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
         if not config:
             return config
@@ -136,26 +135,20 @@ class EncoderModel(keras.Model):
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Keras's `fit`; afterwards only the model holds its weights and their moments."""
         optimizer = getattr(self, "optimizer", None)
-        if optimizer is not None and not optimizer.built and self._is_built():
+        if optimizer is not None and not optimizer.built and _is_built(self):
             # If variables are created while the step is traced, TensorFlow traces it twice.
-            with (self.distribute_strategy or tf.distribute.get_strategy()).scope():
+            with scope_of(self):
                 optimizer.build(self.trainable_variables)
         with gradients_forgotten(), without_retracing_notice():
             return super().fit(*args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras's."""
         with without_retracing_notice():
             return super().evaluate(*args, **kwargs)
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras's."""
         with without_retracing_notice():
             return super().predict(*args, **kwargs)
-
-    def _is_built(self) -> bool:
-        """Whether all layers have their weights; some get them from their first call."""
-        return all(layer.built for layer in layers_below(self))
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids.
@@ -183,22 +176,15 @@ class EncoderModel(keras.Model):
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
-        """The same; only weights are ever trained."""
         return self.trainable_weights
 
     @property
     def non_trainable_weights(self) -> list[keras.Variable]:
-        """All other weights."""
-        return self._but_trained(self.weights)
+        return _but_trained(self, self.weights)
 
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
-        """All other variables."""
-        return self._but_trained(self.variables)
-
-    def _but_trained(self, variables: list[keras.Variable]) -> list[keras.Variable]:
-        trained = {id(weight) for weight in self.trainable_weights}
-        return [variable for variable in variables if id(variable) not in trained]
+        return _but_trained(self, self.variables)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch: `bert_tf.training.loop.update`.
@@ -207,7 +193,7 @@ class EncoderModel(keras.Model):
             UserError: TensorFlow is set up for weights that do not change.
         """
         _check_weights_may_change()
-        if not self._is_built():
+        if not _is_built(self):
             # A subclass may have added a layer that gets its weights from its first call.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
         return update(self, data)
@@ -228,7 +214,6 @@ class EncoderModel(keras.Model):
         return accumulated(gradients_of, batch, steps, weights, unrolled)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Loss and metrics of one batch."""
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
@@ -247,12 +232,7 @@ class EncoderModel(keras.Model):
         """The values of all metrics; the loss alone where the rows have no targets."""
         if self.teaching is None or self.teaching.has_metrics:
             return super().get_metrics_result()
-        return {"loss": self._mean_loss().result()}
-
-    def _mean_loss(self) -> keras.metrics.Mean:
-        """The mean of the loss that Keras reports."""
-        # Keras's own metric comes first.
-        return next(metric for metric in self.metrics if metric.name == "loss")
+        return {"loss": _mean_loss(self).result()}
 
     def compute_loss(
         self,
@@ -300,32 +280,6 @@ class EncoderModel(keras.Model):
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
-    def computed_loss(
-        self,
-        x: Any,
-        y: Any,
-        sample_weight: Any,
-        sums: Mapping[str, tf.Tensor],
-        taught: Any,
-    ) -> tuple[Any, tf.Tensor]:
-        """The outputs of a training step for some rows, and what they add to the batch's loss.
-
-        Args:
-            x: the inputs of the rows.
-            y: their targets.
-            sample_weight: their weights, or None.
-            sums: `batch_sums` of the batch.
-            taught: what `teaching.answers` gave for `x`; None without a teacher.
-        """
-
-        def of_targets(y_pred: Any) -> tf.Tensor:
-            return self.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
-
-        if self.teaching is not None:
-            return self.teaching.train(self, x, y, taught, of_targets, sums)
-        y_pred = self(x, training=True)
-        return y_pred, of_targets(y_pred)
-
     def share_of_loss(
         self,
         x: Any,
@@ -348,23 +302,41 @@ class EncoderModel(keras.Model):
     def record_loss(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
         weight = sums["rows"] / _replicas()
-        self._mean_loss().update_state(loss * _replicas(), sample_weight=weight)
+        _mean_loss(self).update_state(loss * _replicas(), sample_weight=weight)
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same model."""
         encoder = keras.saving.serialize_keras_object(self.encoder)
         own = {"encoder": encoder, "frozen": frozen_layers(self)}
         return super().get_config() | self.head | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EncoderModel":
-        """The model that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())
         encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))
         model = cls(encoder, **fields)
         freeze(model, frozen)
         return model
+
+
+def scope_of(model: keras.Model) -> Any:
+    """The scope in which a model's variables are made."""
+    return (model.distribute_strategy or tf.distribute.get_strategy()).scope()
+
+
+def _is_built(model: keras.Model) -> bool:
+    """Whether all layers have their weights; some get them from their first call."""
+    return all(layer.built for layer in layers_below(model))
+
+
+def _but_trained(model: keras.Model, variables: list[keras.Variable]) -> list[keras.Variable]:
+    trained = {id(weight) for weight in model.trainable_weights}
+    return [variable for variable in variables if id(variable) not in trained]
+
+
+def _mean_loss(model: keras.Model) -> keras.metrics.Mean:
+    """The mean of the loss that Keras reports; its own metric comes first."""
+    return next(metric for metric in model.metrics if metric.name == "loss")
 
 
 def _check_weights_may_change() -> None:

@@ -61,5 +61,4 @@ class MaskedLMHead(keras.layers.Layer):
         return (tokens_shape[0], table_shape[0])
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         return super().get_config() | self._arguments

@@ -54,7 +54,6 @@ class PreTrainer(WeightedModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the heads' weights."""
         config = self.encoder.config
         self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
         if self.next_sentence is not None:
@@ -62,7 +61,6 @@ class PreTrainer(WeightedModel):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-        """See the class."""
         masked = tf.cast(inputs["masked_lm_positions"], tf.int32)
         if self.next_sentence is None:
             tokens = self.encoder.encode_at(inputs, masked, training=training)
@@ -93,7 +91,6 @@ class PreTrainer(WeightedModel):
         return targets
 
     def logits(self, y_pred: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
-        """What `call` returns."""
         return y_pred
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.arguments import checked
@@ -15,7 +16,7 @@ from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.columns import Columns
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
-from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
 
@@ -115,7 +116,7 @@ def fit(
             )
     labelled = True
     if learning_rate is not None:
-        model.check_not_compiled("learning_rate", "the optimizer in compile")
+        check_not_compiled(model, "learning_rate", "the optimizer in compile")
     if isinstance(x, tf.data.Dataset):
         if y is not None or sample_weight is not None or validation_split:
             raise UserError(
@@ -128,7 +129,7 @@ def fit(
                 "the dataset contains weights, which Keras does not combine with "
                 "class_weight; multiply the weights in the dataset instead"
             )
-        class_weight = model._weights_by_number(class_weight)
+        class_weight = _weights_by_number(model, class_weight)
         batches, steps = encoded_dataset(model, x), steps_per_epoch or _steps_of(x)
     else:
         rows = model.given(x, y, sample_weight, may_lack_targets=teacher is not None)
@@ -138,7 +139,7 @@ def fit(
             _check_unlabelled(model, sample_weight, class_weight, validation_data)
             rows = rows.without_targets()
         model.learn_from(rows)
-        examples = model.examples(rows, model._weights_by_number(class_weight))
+        examples = model.examples(rows, _weights_by_number(model, class_weight))
         batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
         steps = steps_per_epoch or len(examples.lengths) // batch_size
         first = (model._epochs_drawn + initial_epoch) * steps
@@ -156,9 +157,10 @@ def fit(
         }
     else:
         if not isinstance(validation_data, Columns):
-            validation_data = model._given_from(validation_data, validation_steps)
+            validation_data = _validation_rows(model, validation_data, validation_steps)
         # What is wrong with them shows before the training.
-        model.check_targets(validation_data)
+        if model.target is not None and validation_data.targets is not None:
+            model.target.numbers(validation_data)
         validation = _Validation(
             model, validation_data, validation_batch_size, verbose, validation_freq
         )
@@ -181,7 +183,7 @@ def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
             )
         return
     losses_of(distillation)
-    with model._scope():
+    with scope_of(model):
         # Without labels, the model gets those of the teacher.
         check_teacher(model, teacher)
 
@@ -208,7 +210,7 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
     if teacher is None:
         yield
         return
-    with model._scope():
+    with scope_of(model):
         teaching = Teaching(model, teacher, losses_of(distillation), labelled)
     if model.is_compiled_by_user():
         teaching.check_compiled(model)
@@ -242,10 +244,7 @@ def evaluate(
         batch_size: rows of a batch (32).
         verbose: 0 shows no progress.
         steps: batches to take of a dataset.
-        sample_weight: as in Keras, for ids.
-        callbacks: as in Keras, for ids.
-        return_dict: as in Keras, for ids.
-        **kwargs: Keras's own.
+        sample_weight, callbacks, return_dict, **kwargs: as in Keras, for ids.
 
     Returns:
         On strings a dict of metrics, the same that `bert-tf evaluate` prints.
@@ -259,8 +258,93 @@ def evaluate(
         )
     if sample_weight is not None:
         raise UserError("the official metrics weight all rows equally; remove sample_weight")
-    model._check_ready()
-    return model.score(model._given_of(x, y, steps), batch_size, verbose)
+    check_ready(model)
+    return _scored(model, _rows_of(model, x, y, steps, "x"), batch_size, verbose)
+
+
+def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:
+    """The official metrics of predictions; {} if rows that have targets lack them."""
+    lacks = rows.targets is None if isinstance(rows, Columns) else False
+    if lacks and model.target is not None and not model.target.is_optional:
+        return {}
+    return model.official_metrics(predictions, rows)
+
+
+def check_ready(model: Any) -> None:
+    """Raises UserError if a model has no head yet."""
+    if model.has_labels and not model.labels:
+        raise UserError(
+            f"this {type(model).__name__} has no labels yet; train it with fit, or load a "
+            "checkpoint with a head"
+        )
+
+
+def check_not_compiled(model: Any, option: str, place: str) -> None:
+    """Raises UserError if an option of `fit` has no use, since the user compiled the model.
+
+    Args:
+        model: a task model.
+        option: the name of the option.
+        place: what takes it then.
+    """
+    if model.is_compiled_by_user():
+        raise UserError(
+            f"{option} has no effect on a compiled model; give it to {place}, or remove it"
+        )
+
+
+def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Columns:
+    """As `given` of the model; `x` may also be a dataset of (x, y)."""
+    if isinstance(x, tf.data.Dataset):
+        x, y = inputs.from_dataset(x, steps, what)
+    return model.given(x, y)
+
+
+def _validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
+    """The validation data as checked rows: a dataset, (x, y), or x alone where it has the rest."""
+    is_list = isinstance(data, list | tuple) and len(data) > 0
+    has_targets = model.target is not None and not (is_list and isinstance(data[0], Mapping))
+    if not has_targets or isinstance(data, tf.data.Dataset):
+        data = data, None
+    elif is_list and len(data) == 3 and inputs.takes_two(model) and not isinstance(data[0], tuple):
+        data = tuple(data[:2]), data[2]
+    elif not is_list or len(data) != 2:
+        raise UserError("validation_data must be two entries, (inputs, labels)")
+    x, y = data
+    return _rows_of(model, x, y, steps, "validation_data")
+
+
+def _scored(model: Any, rows: Any, batch_size: int | None, verbose: int | str) -> dict[str, float]:
+    """The official metrics of a model on rows."""
+    return official_metrics(model, model.infer(rows, batch_size, verbose), rows)
+
+
+def _weights_by_number(
+    model: Any, class_weight: Mapping[Any, float] | None
+) -> dict[int, float] | None:
+    """Weights by class number, from weights by number or by name.
+
+    Raises:
+        UserError: a weight of an unknown class, or a model without classes of which one is right.
+    """
+    if class_weight is None:
+        return None
+    if not model.has_labels:
+        raise UserError(
+            f"class_weight is for classes, but a {type(model).__name__} has none; remove it"
+        )
+    if model.predicts == "labels":
+        raise UserError("class_weight requires exactly one label per text; remove it")
+    numbers, weights = {name: i for i, name in enumerate(model.labels)}, {}
+    for key, weight in class_weight.items():
+        number = numbers.get(str(key), key)
+        if not isinstance(number, int | np.integer) or not 0 <= number < len(model.labels):
+            raise UserError(
+                f"class_weight has {key!r}, which is not a label; the labels are "
+                f"{', '.join(model.labels)}"
+            )
+        weights[int(number)] = float(weight)
+    return weights
 
 
 def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:
@@ -269,15 +353,20 @@ def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:
     recipe = FinetuningTrain(steps=steps)
     if learning_rate is not None:
         recipe = recipe.model_copy(update={"learning_rate": learning_rate})
-    with model._scope():
+    with scope_of(model):
         model.compile(optimizer=make_optimizer(recipe, steps))
     model._compiled_by_fit = True
 
 
 def encoded_dataset(model: Any, dataset: tf.data.Dataset) -> tf.data.Dataset:
     """A dataset of strings as one of ids, tokenized in the pipeline."""
-    mapped = dataset.map(lambda *batch: model.encode(*batch), num_parallel_calls=tf.data.AUTOTUNE)
-    return mapped.prefetch(tf.data.AUTOTUNE)
+
+    def encode(x: Any, *targets: Any) -> tuple:
+        if isinstance(x, Mapping):
+            x = tuple(x[column.name] for column in model.columns_of(x))
+        return model.encode(x if isinstance(x, tuple) else (x,), *targets)
+
+    return dataset.map(encode, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
 class _Validation(keras.callbacks.Callback):
@@ -301,16 +390,14 @@ class _Validation(keras.callbacks.Callback):
         self.metrics: dict[str, float] = {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluates if this epoch is one to validate."""
         every = self._every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
-            self.metrics = self._owner.score(self._rows, self._batch_size, self._verbose)
+            self.metrics = _scored(self._owner, self._rows, self._batch_size, self._verbose)
             if logs is not None:
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Lets the model keep what was found on the validation data."""
         if self.metrics:
             self._owner.remember(self.metrics)
 

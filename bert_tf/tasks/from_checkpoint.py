@@ -178,7 +178,7 @@ def built(
     family = registry.family_of(description.model)
     if family is not None and issubclass(family.model_class(), cls):
         cls = family.model_class()
-    cls = cls.class_for(settings)
+    cls = registry.class_for(cls, settings)
     arguments = _arguments(cls)
     for name in settings:
         if name not in arguments:

@@ -21,18 +21,25 @@ Result = TypeVar("Result")
 def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Takes two columns one after the other, as in `predict(queries, passages)`, for their tuple.
 
-    What stands where the method, which is Keras's, has its batch size shows that there are two.
+    What stands where the method, which is Keras's, has its batch size shows that there are two. A
+    model that may also take one column takes a tuple only.
     """
     place = [*inspect.signature(method).parameters].index("batch_size")
 
     @functools.wraps(method)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if len(args) > place and hasattr(args[place], "__len__"):
+        if len(args) > place and takes_two(args[0]) and hasattr(args[place], "__len__"):
             model, first, second, *others = args
             return method(model, (first, second), *others, **kwargs)  # type: ignore[arg-type]
         return method(*args, **kwargs)
 
     return call
+
+
+def takes_two(model: Any) -> bool:
+    """Whether all models of the class take two columns; of an export it is not known."""
+    own = getattr(type(model), "columns", None)
+    return own is None or isinstance(own, tuple) and len(own) == 2
 
 
 def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:

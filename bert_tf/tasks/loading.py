@@ -114,7 +114,7 @@ def load_model(
     check_head(report, model, path)
     if report.ignored or report.notes:
         logger.info(f"{path}: {report}")
-    model.settle()
+    model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:
         model.remember(model.origin.metrics)

@@ -11,6 +11,8 @@ If the package is not installed, `bert_tf.register(FAMILY)` does the same.
 import functools
 import importlib
 import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf.checkpoints import heads
 from bert_tf.console import logger
@@ -96,6 +98,18 @@ def family_of(class_name: str) -> TaskFamily | None:
     ('regression', None)
     """
     return next((each for each in families() if each.class_name == class_name), None)
+
+
+def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
+    """The class of a model with such arguments: `cls`, or one of its `options`, which extends it.
+
+    >>> class_for(family("regression").model_class(), {"targets": ["price", "size"]}).__name__
+    'MultiTargetRegressor'
+    """
+    for argument, name in vars(cls).get("options", {}).items():
+        if arguments.get(argument):
+            return family(name).model_class()
+    return cls
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.tasks.fitting import official_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
@@ -128,7 +129,7 @@ class Task(ABC):
 
     def score(self, model: TaskModel, predictions: Any, rows: Any) -> dict[str, float]:
         """The official metrics of predictions for `rows`."""
-        return model.official_metrics(predictions, rows)
+        return official_metrics(model, predictions, rows)
 
     @abstractmethod
     def write_predictions(

@@ -4,14 +4,13 @@ A task model owns its encoder, its preprocessing, its labels and its decoding. E
 in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
-import contextlib
 import dataclasses
 import os
 from abc import abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import keras
 import numpy as np
@@ -50,8 +49,8 @@ from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
-from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.tasks import fitting, from_checkpoint, inputs
+from bert_tf.models.encoder_model import EncoderModel, scope_of
+from bert_tf.tasks import fitting, from_checkpoint, inputs, registry
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
 from bert_tf.text.parts import first_equal, map_rows
@@ -66,6 +65,10 @@ _EXAMPLES = {
     1: (["What a lovely film."],),
     2: (["A man plays the guitar."], ["Someone makes music."]),
 }
+
+
+Model = TypeVar("Model", bound="TaskModel")
+Predicted = Literal["classes", "labels", "values"]
 
 
 class Network(Protocol):
@@ -111,21 +114,20 @@ class TaskModel(EncoderModel):
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
+    # Arguments that make a model of the class one of another family, which extends it.
+    options: ClassVar[Mapping[str, str]] = {}
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
 
-    labels: tuple[str, ...]
-    max_length: int
-    # The default head, see `make_head`.
-    dropout: Any = None
-    classifier: Any = None
-
-    # Keras's.
-    optimizer: Any
+    # What `call` returns: logits of "classes", of which one is right, logits of "labels", of which
+    # any number is right, or "values". It decides the loss, and what a student learns.
+    predicts: ClassVar[Predicted | None] = None
     # Whether the rows of a batch are of similar length, which leaves little padding.
     group_by_length: ClassVar[bool] = True
-    _compiled_by_fit = False
-    _epochs_drawn = 0
+
+    labels: tuple[str, ...]
+    max_length: int
+    optimizer: Any  # Keras's
 
     def __init__(
         self,
@@ -144,6 +146,11 @@ class TaskModel(EncoderModel):
         self.max_length = max_length
         self.labels = ()
         self.origin: Any = None
+        # The default head, see `make_head`.
+        self.dropout: Any = None
+        self.classifier: Any = None
+        self._of_classes = "classifier"  # the layer that `name_classes` makes
+        self._compiled_by_fit, self._epochs_drawn = False, 0
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
         self._vocabulary: tuple[str | None, TokenizerSettings] = (None, TokenizerSettings())
         # Traced signatures. Keras tracks what a plain dict holds, but not this.
@@ -151,7 +158,7 @@ class TaskModel(EncoderModel):
         self._network: Network | None = None
         self._tokenizer: Tokenizer | None = None
         if tokenizer is not None:
-            self._set_tokenizer(tokenizer)
+            _set_tokenizer(self, tokenizer)
 
     @classmethod
     def from_checkpoint(
@@ -206,11 +213,6 @@ class TaskModel(EncoderModel):
         """Whether the model was made with a tokenizer."""
         return self._tokenizer is not None
 
-    def _set_tokenizer(self, tokenizer: Tokenizer) -> None:
-        self.encoder.config.check_vocabulary(tokenizer.vocab_size)
-        self._tokenizer = tokenizer
-        self._functions.clear()
-
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
@@ -231,12 +233,6 @@ class TaskModel(EncoderModel):
 
         return EncodedRows.gather(packed())
 
-    def make_dropout(self, rate: float | None) -> Dropout:
-        """The head's dropout; None takes the encoder's rate."""
-        if rate is None:
-            rate = self.encoder.config.hidden_dropout_prob
-        return Dropout(rate, name="dropout", dtype=self.dtype_policy)
-
     def make_linear(self, outputs: int, name: str) -> Linear:
         """A linear layer of the head."""
         return Linear(
@@ -250,11 +246,11 @@ class TaskModel(EncoderModel):
         """Makes the default head: dropout on the pooled output, and a linear layer.
 
         Args:
-            outputs: of the linear layer; None leaves it to `set_labels`.
+            outputs: of the linear layer; None leaves it to `name_classes`.
             name: that of its weights.
             dropout: rate; None takes the encoder's.
         """
-        self.dropout = self.make_dropout(dropout)
+        self.dropout = head_dropout(self, dropout)
         self.classifier = None if outputs is None else self.make_linear(outputs, name)
         self.build()
 
@@ -267,23 +263,14 @@ class TaskModel(EncoderModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
-        self._check_ready()
+        fitting.check_ready(self)
         pooled = self.encoder.pooled(inputs, training=training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
 
     def rebuilt(self, encoder: Encoder) -> Self:
-        """The same model with new weights, around another encoder."""
-        model = self._made(encoder, self.settings)
+        model = _like(self, encoder, self.settings)
         model.origin = self.origin
         return model
-
-    def _made(self, encoder: Encoder, settings: Mapping[str, Any]) -> Self:
-        """A model with the tokenizer, the labels and the head's arguments of this one."""
-        head = {name: value for name, value in self.head.items() if name != "num_classes"}
-        own = {"labels": self.labels} if self.has_labels else {}
-        # The constructors of subclasses take other arguments than this class's.
-        make: Callable[..., Self] = type(self)
-        return make(encoder, self._tokenizer, **own, **head, **settings)
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -318,12 +305,12 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: there are not so many layers, or the model has no labels yet.
         """
-        self._check_ready()
+        fitting.check_ready(self)
         config = self.encoder.config
         taken = chosen(config.num_hidden_layers, num_hidden_layers, layers)
         config = dataclasses.replace(config, num_hidden_layers=len(taken))
         encoder = self.encoder.copied(config=config, dtype=dtype or self.encoder.dtype_policy)
-        model = self._made(encoder, self.given_settings)
+        model = _like(self, encoder, self.given_settings)
         weights = weight_names(model)
         for name, weight in of_layers(weights, weight_names(self), taken).items():
             weights[name].assign(weight)
@@ -337,13 +324,11 @@ class TaskModel(EncoderModel):
         """
         names = class_names(as_list(labels, "labels"))
         check_class_names(names)
-        with self._scope():
-            self.set_labels(tuple(names))
-
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        """Sets the checked labels of `name_classes`; a subclass creates its head."""
-        self.labels = labels
+        self.labels, self.head["num_classes"] = tuple(names), len(names)
         self._functions.clear()
+        with scope_of(self):
+            setattr(self, self._of_classes, self.make_linear(len(names), self._of_classes))
+            self.build()
 
     # ---- Training and evaluation --------------------------------------------------------------
 
@@ -362,7 +347,6 @@ class TaskModel(EncoderModel):
         self._compiled_by_fit = False
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Keras's configuration; None if `fit` compiled the model."""
         return None if self._compiled_by_fit else super().get_compile_config()
 
     def given(
@@ -374,69 +358,21 @@ class TaskModel(EncoderModel):
             UserError: targets are missing, columns have different lengths, or a value has a wrong
                 type; with its position.
         """
-        columns = self.columns_of(x)
-        values = inputs.columns_of(x, [column.name for column in columns])
-        if self.target is None and y is not None:
+        columns, target, targets = self.columns_of(x), self.target, None
+        names = tuple(column.name for column in columns)
+        values = inputs.columns_of(x, names)
+        if target is None and y is not None:
             raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
-        if (
-            self.target is not None
-            and y is None
-            and not (may_lack_targets or self.target.is_optional)
-        ):
+        if target is not None and y is None and not (may_lack_targets or target.is_optional):
             raise UserError(
-                f"the {self.target.plural} are missing; give them as the second argument, after "
-                f"{' and '.join(self.input_names)}"
+                f"the {target.plural} are missing; give them as the second argument, after "
+                f"{' and '.join(names)}"
             )
+        if target is not None and y is not None:
+            targets = as_list(y, target.plural)
+            inputs.check_count(values, targets, target.plural)
         weights = inputs.weights_of(sample_weight, values)
-        rows = Columns(tuple(column.name for column in columns), values, weights=weights)
-        if self.target is not None and y is not None:
-            targets = as_list(y, self.target.plural)
-            inputs.check_count(values, targets, self.target.plural)
-            rows = dataclasses.replace(rows, targets=targets)
-        return rows.checked(columns, self.target)
-
-    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Columns:
-        """As `given`; `x` may also be a dataset of (x, y)."""
-        if isinstance(x, tf.data.Dataset):
-            x, y = inputs.from_dataset(x, steps, what)
-        return self.given(x, y)
-
-    def _given_from(self, data: Any, steps: int | None) -> Columns:
-        """The validation data as checked rows."""
-        if isinstance(data, tf.data.Dataset):
-            return self._given_of(data, None, steps, "validation_data")
-        if not isinstance(data, tuple | list) or len(data) != 2:
-            raise UserError("validation_data must be two entries, (inputs, labels)")
-        return self._given_of(data[0], data[1], steps, "validation_data")
-
-    def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
-        """The official metrics of the model on rows."""
-        return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
-
-    def _weights_by_number(
-        self, class_weight: Mapping[Any, float] | None
-    ) -> dict[int, float] | None:
-        """Weights by class number, from weights by number or by name.
-
-        Raises:
-            UserError: a weight of an unknown class.
-        """
-        if class_weight is None:
-            return None
-        if not self.has_labels:
-            raise UserError(
-                f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
-            )
-        numbers, weights = {name: i for i, name in enumerate(self.labels)}, {}
-        for key, weight in class_weight.items():
-            number = numbers.get(str(key), key)
-            if not isinstance(number, int | np.integer) or not 0 <= number < len(self.labels):
-                raise UserError(
-                    f"class_weight has {key!r}, which is not a label; the labels are "
-                    f"{', '.join(self.labels)}"
-                )
-            weights[int(number)] = float(weight)
-        return weights
+        return Columns(names, values, targets, weights=weights).checked(columns, target)
 
     def _batches(
         self,
@@ -461,22 +397,6 @@ class TaskModel(EncoderModel):
         """Whether the model was compiled, and not by `fit` itself."""
         return self.compiled and not self._compiled_by_fit
 
-    def check_not_compiled(self, option: str, place: str) -> None:
-        """Raises UserError if an option of `fit` has no use, since the user compiled the model.
-
-        Args:
-            option: its name.
-            place: what takes it then.
-        """
-        if self.is_compiled_by_user():
-            raise UserError(
-                f"{option} has no effect on a compiled model; give it to {place}, or remove it"
-            )
-
-    def _scope(self) -> Any:
-        """The scope in which this model's variables are made."""
-        return (self.distribute_strategy or tf.distribute.get_strategy()).scope()
-
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
         """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
@@ -500,18 +420,6 @@ class TaskModel(EncoderModel):
             )
         if self.pair is None:
             self.pair = len(names) == 2
-
-    def _check_ready(self) -> None:
-        """Raises UserError if the model has no head yet."""
-        if self.has_labels and not self.labels:
-            raise self._without_labels()
-
-    def _without_labels(self) -> UserError:
-        """The error message for a model that has no head yet."""
-        return UserError(
-            f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
-            "checkpoint with a head"
-        )
 
     # ---- Saving -------------------------------------------------------------------------------
 
@@ -582,7 +490,7 @@ class TaskModel(EncoderModel):
                 "the vocabulary in the .keras file is not the one that was saved; copy the file "
                 "again"
             )
-        self._set_tokenizer(Tokenizer.of(vocabulary, settings))
+        _set_tokenizer(self, Tokenizer.of(vocabulary, settings))
 
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs: Any) -> None:
         """Keras's `save`: a `.keras` file with vocabulary and labels inside, written atomically.
@@ -601,20 +509,15 @@ class TaskModel(EncoderModel):
             return
         if path.exists() and not overwrite:
             raise UserError(f"{path} exists already; choose another file, or set overwrite=True")
-        with self._without_recipe(), atomic_path(path, is_file=True) as new:
-            super().save(new, overwrite=True, **kwargs)
-
-    @contextlib.contextmanager
-    def _without_recipe(self) -> Iterator[None]:
-        """Hides the optimizer that `fit` made: the next `fit` makes its own."""
-        if not self._compiled_by_fit:
-            yield
-            return
-        optimizer, self.optimizer = self.optimizer, None
+        hidden = self.optimizer if self._compiled_by_fit else None
+        if hidden is not None:
+            self.optimizer = None  # the next `fit` makes its own
         try:
-            yield
+            with atomic_path(path, is_file=True) as new:
+                super().save(new, overwrite=True, **kwargs)
         finally:
-            self.optimizer = optimizer
+            if hidden is not None:
+                self.optimizer = hidden
 
     def save_checkpoint(self, folder: str | os.PathLike, format: str = "bert_tf") -> None:
         """Writes the model with its tokenizer as a new folder of another program's format.
@@ -677,12 +580,12 @@ class TaskModel(EncoderModel):
                 an operation, or what is to be written exists or cannot be written.
         """
         if input_signature is None and format == SAVED_MODEL:
-            self._check_ready()
+            fitting.check_ready(self)
             with gradients_forgotten():
                 save_task(self, filepath, Form(precision, freeze, device), version)
             return
         if input_signature is None and format == LITERT:
-            self._check_ready()
+            fitting.check_ready(self)
             rows = None if calibration is None else rows_of_texts(self, calibration)
             form = LiteForm(precision or "float32", lengths, inputs, rows)
             with gradients_forgotten():
@@ -717,8 +620,7 @@ class TaskModel(EncoderModel):
                 column may also follow the first. One row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            steps: batches to take of a dataset.
-            callbacks: as in Keras, for ids.
+            steps: batches to take of a dataset, or as in Keras, as `callbacks` are, for ids.
             **columns: the columns by their names instead of `x`, and what the class says of one
                 call, such as the `prompt` of a `TextEmbedder`.
 
@@ -735,7 +637,7 @@ class TaskModel(EncoderModel):
             x, _ = inputs.from_dataset(x, steps, "x")
             if self.columns[0].rank == 2 and isinstance(x[0], list):
                 x = {self.input_names[0]: x}
-        self._check_ready()
+        fitting.check_ready(self)
         return self.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
@@ -748,48 +650,29 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: an input is missing.
         """
-        self._check_ready()
-        specs = self._signature("serving_default").inputs
+        fitting.check_ready(self)
+        specs = _signature(self, "serving_default").inputs
         given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(specs)): inputs})
         missing = [name for name in specs if name not in given]
         if missing:
             raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(specs)}")
         tensors = {name: tf.convert_to_tensor(given[name], tf.string) for name in specs}
-        return self._function("serving_default")(tensors)
+        return _traced(self, "serving_default")(tensors)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`compute` itself: in its own graph the model uses its parts directly."""
         return compute
 
     def ranks(self, signature: str) -> dict[str, int]:
-        specs = self._signature(signature).inputs
+        specs = _signature(self, signature).inputs
         return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:
-        return tuple(self.signatures())
+        return tuple(name for name, each in self.signatures().items() if not each.is_inner)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        outputs = self._function(signature)(tensors_of(rows, self.ranks(signature)))
+        outputs = _traced(self, signature)(tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
-
-    def _signature(self, name: str) -> Signature:
-        known = self.signatures()
-        found = known | self.inner_signatures()
-        if name not in found:
-            raise UserError(f"no signature {name!r}; the signatures are {', '.join(known)}")
-        return found[name]
-
-    def _function(self, name: str) -> Callable[[Tensors], Tensors]:
-        """A signature as a function of the graph, traced once for the same settings."""
-        self._check_ready()
-        key = f"{name} with {self.settings}"
-        if key not in self._functions:
-            signature = self._signature(name)
-            traced = tf.function(signature.answer, autograph=False)
-            # Nobody takes a gradient of an answer.
-            with gradients_forgotten():
-                self._functions[key] = traced.get_concrete_function(dict(signature.inputs))
-        return self._functions[key]
 
     # ---- What a family defines -----------------------------------------------------------------
     #
@@ -808,12 +691,6 @@ class TaskModel(EncoderModel):
     @abstractmethod
     def target(self) -> Target | None:
         """What is to be learned of a row; None if a row has it in itself."""
-
-    @property
-    def known_target(self) -> Target:
-        """`target` of a family that has one."""
-        assert self.target is not None
-        return self.target
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """The outputs of `serving_default`, each [batch, ...], from what `call` computes.
@@ -838,8 +715,9 @@ class TaskModel(EncoderModel):
         """The official metrics of predictions; {} if the rows have no targets."""
 
     def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`; {} if they are built in."""
-        return {}
+        """Loss and metrics for `compile`; {} if they are built in, or by default those of
+        `predicts`."""
+        return _LOSSES[self.predicts]() if self.predicts else {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
         """What of the outputs of `call` a student learns from its teacher.
@@ -851,9 +729,11 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the family does not define it.
         """
-        raise UserError(
-            f"a {type(self).__name__} cannot be distilled: its class does not define matched"
-        )
+        if self.predicts is None:
+            raise UserError(
+                f"a {type(self).__name__} cannot be distilled: its class does not define matched"
+            )
+        return [Matched(self.predicts, outputs if outputs.shape.rank > 1 else outputs[:, None])]
 
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps values found on dev data, such as a threshold; by default there are none.
@@ -882,11 +762,9 @@ class TaskModel(EncoderModel):
         """
         return {"labels": names or range(count)} if cls.has_labels else {}
 
-    @classmethod
-    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        """The class of the model with such arguments; by default this one."""
-        del settings
-        return cls
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """A model of the class that the arguments select: this one, or one of `options`."""
+        return super().__new__(registry.class_for(cls, kwargs), *args, **kwargs)
 
     # ---- What a family with other rows defines too ---------------------------------------------
 
@@ -914,15 +792,6 @@ class TaskModel(EncoderModel):
         if self.has_labels and not self.labels:
             self.name_classes(cast(Label, self.target).found_in(rows))
 
-    def settle(self) -> None:
-        """Decides the settings that a checkpoint left open: texts are single."""
-        self.pair = bool(self.pair)
-
-    def check_targets(self, rows: Columns) -> None:
-        """Raises UserError if rows have targets that the model cannot predict."""
-        if self.target is not None and rows.targets is not None:
-            self.target.numbers(rows)
-
     def is_labelled(self, rows: Columns) -> bool:
         """Whether rows have a loss of their own, without a teacher."""
         return rows.targets is not None
@@ -939,17 +808,18 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: a target that the model cannot predict.
         """
-        targets = self.known_target.numbers(rows)
+        targets = known_target(self).numbers(rows)
         return EncodedTexts(
             self.encoded(rows.values), targets, _weights(rows, targets, class_weight)
         )
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights."""
-        if isinstance(x, Mapping):
-            x = tuple(x[column.name] for column in self.columns_of(x))
-        features = self.preprocessor()(x)
-        return keras.utils.pack_x_y_sample_weight(features, self.known_target.encoded(y), weights)
+        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights.
+
+        `x` is a tuple of columns.
+        """
+        features, targets = self.preprocessor()(x), known_target(self).encoded(y)
+        return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
         """The predictions for all rows, in their order, for `official_metrics`.
@@ -977,29 +847,18 @@ class TaskModel(EncoderModel):
         return map_rows(self.network(), features)
 
     def signatures(self) -> dict[str, Signature]:
-        """The signatures of the exported model by name; "serving_default" is one of them.
+        """The signatures of the model by name; "serving_default" is one of them.
 
-        They compute with `network`.
+        They compute with `network`. Those that only evaluation calls are `is_inner`.
         """
-        return {"serving_default": self._asked(lambda given: self._decoded(self.scores(given)))}
 
-    def inner_signatures(self) -> dict[str, Signature]:
-        """Signatures that evaluation calls, and that are not exported."""
-        return {"scores": self._asked(lambda given: {"scores": self.scores(given)})}
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _decoded(self, self.scores(given))
 
-    def _asked(self, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
-        """A signature that takes the columns."""
-        specs = {
-            each.name: tf.TensorSpec([None] * each.rank, tf.string, each.name)
-            for each in self.columns
+        return {
+            "serving_default": of_columns(self, answer),
+            "scores": of_columns(self, lambda given: {"scores": self.scores(given)}, True),
         }
-        texts = _EXAMPLES[len(specs)]
-        return Signature(specs, answer, self.example or dict(zip(specs, texts, strict=True)))
-
-    def _decoded(self, scores: tf.Tensor) -> Tensors:
-        """As `decode`; rows with the same scores have the same outputs."""
-        first = first_equal(scores)
-        return {name: tf.gather(each, first) for name, each in self.decode(scores).items()}
 
     def strings_form(self) -> StringsForm:
         """How the model is asked with strings on a device: by default for the outputs of
@@ -1012,7 +871,7 @@ class TaskModel(EncoderModel):
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}
-            return self._decoded(form.restore(found, {}))
+            return _decoded(self, form.restore(found, {}))
 
         return StringsForm(names, form.outputs, of_packed(form, names), lambda row: [row], respond)
 
@@ -1040,7 +899,7 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the inputs are not what the model takes.
         """
-        rows, single = inputs.asked(x, cls.asked_columns(model))
+        rows, single = inputs.asked(x, asked_columns(cls, model))
         answers = each_answer(
             model,
             "serving_default",
@@ -1050,14 +909,6 @@ class TaskModel(EncoderModel):
             verbose,
         )
         return answers[0] if single else answers
-
-    @classmethod
-    def asked_columns(cls, model: Answers) -> tuple[Column, ...]:
-        """The columns that `answers` takes: those of all models of the class, or of this one."""
-        own: Any = cls.columns
-        if isinstance(own, tuple):
-            return own
-        return tuple(map(TextColumn, model.ranks("serving_default")))
 
     def exported_functions(self) -> dict[str, Callable]:
         """What a program that loads an export in Python finds in it besides `serve`, by name.
@@ -1109,13 +960,88 @@ def _weights(
     return of_rows if rows.weights is None else rows.weights * of_rows
 
 
-def losses_of_classes() -> dict[str, Any]:
-    """The loss and the metric of a model that chooses one of several classes, for `compile`.
-
-    >>> {name: type(value).__name__ for name, value in losses_of_classes().items()}
-    {'loss': 'SparseCategoricalCrossentropy', 'metrics': 'list'}
-    """
-    return {
+_LOSSES: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "classes": lambda: {
         "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+    },
+    "labels": lambda: {
+        "loss": keras.losses.BinaryCrossentropy(from_logits=True),
+        "metrics": [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
+    },
+    "values": lambda: {"loss": keras.losses.MeanSquaredError()},
+}
+
+
+def known_target(model: Any) -> Target:
+    """The target of a model that has one."""
+    return model.target
+
+
+def head_dropout(model: TaskModel, rate: float | None) -> Dropout:
+    """The dropout of a head; None takes the encoder's rate."""
+    if rate is None:
+        rate = model.encoder.config.hidden_dropout_prob
+    return Dropout(rate, name="dropout", dtype=model.dtype_policy)
+
+
+def asked_columns(cls: type[TaskModel], model: Answers) -> tuple[Column, ...]:
+    """The columns that `answers` takes: those of all models of the class, or of this one."""
+    own: Any = cls.columns
+    if isinstance(own, tuple):
+        return own
+    return tuple(map(TextColumn, model.ranks("serving_default")))
+
+
+def _set_tokenizer(model: TaskModel, tokenizer: Tokenizer) -> None:
+    model.encoder.config.check_vocabulary(tokenizer.vocab_size)
+    model._tokenizer = tokenizer
+    model._functions.clear()
+
+
+def _like(model: Model, encoder: Encoder, settings: Mapping[str, Any]) -> Model:
+    """A model with the tokenizer, the labels and the head's arguments of another."""
+    head = {name: value for name, value in model.head.items() if name != "num_classes"}
+    own = {"labels": model.labels} if model.has_labels else {}
+    # The constructors of subclasses take other arguments than that of `TaskModel`.
+    make: Callable[..., Model] = type(model)
+    return make(encoder, model._tokenizer, **own, **head, **settings)
+
+
+def _signature(model: TaskModel, name: str) -> Signature:
+    known = model.signatures()
+    if name not in known:
+        raise UserError(
+            f"no signature {name!r}; the signatures are {', '.join(model.signature_names())}"
+        )
+    return known[name]
+
+
+def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
+    """A signature as a function of the graph, traced once for the same settings."""
+    fitting.check_ready(model)
+    key = f"{name} with {model.settings}"
+    if key not in model._functions:
+        signature = _signature(model, name)
+        traced = tf.function(signature.answer, autograph=False)
+        # Nobody takes a gradient of an answer.
+        with gradients_forgotten():
+            model._functions[key] = traced.get_concrete_function(dict(signature.inputs))
+    return model._functions[key]
+
+
+def of_columns(
+    model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors], is_inner: bool = False
+) -> Signature:
+    """A signature that takes the columns of a model."""
+    specs = {
+        each.name: tf.TensorSpec([None] * each.rank, tf.string, each.name) for each in model.columns
     }
+    texts = dict(zip(specs, _EXAMPLES[len(specs)], strict=True))
+    return Signature(specs, answer, model.example or texts, is_inner)
+
+
+def _decoded(model: TaskModel, scores: tf.Tensor) -> Tensors:
+    """As `decode`; rows with the same scores have the same outputs."""
+    first = first_equal(scores)
+    return {name: tf.gather(each, first) for name, each in model.decode(scores).items()}

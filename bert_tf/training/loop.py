@@ -49,8 +49,16 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
         x, y, sample_weight = rows
         teaching = model.teaching
         taught = None if teaching is None else teaching.answers(x)  # before the tape: no gradient
+
+        def of_targets(y_pred: Any) -> tf.Tensor:
+            return model.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
+
         with tf.GradientTape() as tape:
-            y_pred, loss = model.computed_loss(x, y, sample_weight, sums, taught)
+            if teaching is None:
+                y_pred = model(x, training=True)
+                loss = of_targets(y_pred)
+            else:
+                y_pred, loss = teaching.train(model, x, y, taught, of_targets, sums)
             scaled = model.optimizer.scale_loss(loss)
         if teaching is None or teaching.has_metrics:
             model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)

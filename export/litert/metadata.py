@@ -77,21 +77,24 @@ def with_metadata(
 ) -> bytes:
     """Adds metadata and files to a `.tflite` model.
 
-    The bytes of `model` stay as they are, behind a new header; weights keep their alignment.
+    The bytes of `model` stay as they are but for the order of its outputs, behind a new header;
+    weights keep their alignment.
 
     Args:
         model: what TensorFlow's converter returned, of less than 2 GB.
         settings: what `read` returns, of the types of JSON.
         files: texts by name.
         about: the name and the description of the model that tools show.
-        inputs, outputs: those of the first subgraph with a sentence for people, in any order.
-            MediaPipe finds BERT's inputs by the names `ids`, `mask` and `segment_ids`.
+        inputs, outputs: those of the first subgraph with a sentence for people. MediaPipe finds
+            BERT's inputs by the names `ids`, `mask` and `segment_ids`. The outputs get this order,
+            since apps that run a file in MediaPipe read the first one.
         for_mediapipe: whether MediaPipe may tokenize with `vocab.txt`, if that is there. Without a
             tokenizer it refuses the file.
 
     Raises:
         ValueError: the first subgraph has no signature, or other inputs or outputs.
     """
+    model = _in_given_order(model, outputs)
     graph = FlatTable.root(model)
     mediapipe = _mediapipe_metadata(
         about,
@@ -144,6 +147,15 @@ def read(path: str | os.PathLike) -> Opened:
     except Exception as error:
         why = " ".join((str(error) or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({why}); export or copy it again") from None
+
+
+def _in_given_order(model: bytes, outputs: Mapping[str, str]) -> bytes:
+    """The model, whose first subgraph has its outputs in this order."""
+    graph = FlatTable.root(model)
+    infos = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
+    subgraph = graph.tables(_SUBGRAPHS)[0]
+    tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
+    return subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
 
 
 def _in_order(

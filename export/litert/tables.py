@@ -4,6 +4,7 @@ A schema file (.fbs) lists the fields of a table; the first has number 0, and a 
 numbers, its type and its value. The package `flatbuffers` reads and writes the bytes.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -136,6 +137,15 @@ class FlatTable:
         """Where the field is, or 0 if the table does not have it."""
         offset = self._table.Offset(4 + 2 * number)
         return self.position + offset if offset else 0
+
+    def with_words(self, number: int, words: Sequence[int]) -> bytes:
+        """The flatbuffer, in which a vector of numbers of 32 bits has other elements, as many."""
+        places = self._elements(number)
+        return (
+            self._data[: places.start]
+            + struct.pack(f"<{len(places)}i", *words)
+            + (self._data[places.stop :])
+        )
 
     def _elements(self, number: int) -> range:
         """Where the elements of a vector are; each has four bytes."""

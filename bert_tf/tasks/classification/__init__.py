@@ -1,8 +1,35 @@
 """A label for a text, or for a pair of texts."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from bert_tf.checkpoints.heads import Head, Place
-from bert_tf.tasks.classification.config import ClassificationRun
+from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Positive
 from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.texts.config import TextData
+
+Weights = Annotated[dict[str, Positive], Field(min_length=1)]
+
+
+class ClassificationData(TextData):
+    """Texts as in `TextData`, and the weights of their classes."""
+
+    class_weights: Literal["balanced"] | Weights | None = None
+    """How much the rows of a class count in the loss. `balanced` gives each class the same total
+    weight, however many rows it has. A mapping such as `{good: 2}` gives weights to some labels;
+    the others have 1. Only the proportions matter: the mean weight of a row is 1.
+    """
+
+
+class ClassificationRun(FinetuningRun):
+    """A label for a text or a pair of texts."""
+
+    task: Literal["classification"]
+    data: ClassificationData
+    """One text, or a pair of texts, with a label."""
+
 
 HEAD = Head(
     layer="classifier",

@@ -1,7 +1,7 @@
 """One label for a text or a pair of texts (paper, section 4.1)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
@@ -10,14 +10,12 @@ from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
-from bert_tf.tasks import registry
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.task_model import TaskModel, losses_of_classes
+from bert_tf.tasks.task_model import Predicted, TaskModel
 from bert_tf.text import Tokenizer
 
 
@@ -45,8 +43,7 @@ class TextClassifier(TaskModel):
     names. Called with the encoder's inputs, the model returns float32 logits [batch, classes].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels: names of the classes in the order of the logits; None takes those of the first
             `fit`, in their order.
         pair: whether a row is two texts; None lets the first `fit` decide.
@@ -60,12 +57,10 @@ class TextClassifier(TaskModel):
     """
 
     has_labels = True
+    options: ClassVar[Mapping[str, str]] = {"multi_label": "multi_label_classification"}
+    predicts: ClassVar[Predicted | None] = "classes"
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A model of the class that the arguments select; see `class_for`."""
-        return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
     @checked
     def __init__(
@@ -87,31 +82,9 @@ class TextClassifier(TaskModel):
         if labels is not None and len(labels):
             self.name_classes(labels)
 
-    @classmethod
-    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        # With `multi_label` a classifier is a `MultiLabelClassifier`.
-        if cls is not TextClassifier or not settings.get("multi_label"):
-            return cls
-        # It extends this class, which cannot import it.
-        return cast(type[Self], registry.family("multi_label_classification").model_class())
-
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
-        self.head["num_classes"] = len(labels)
-        self.classifier = self.make_linear(len(labels), "classifier")
-        self.build()
-
-    def own_losses(self) -> dict[str, Any]:
-        """Cross-entropy, and the accuracy."""
-        return losses_of_classes()
-
     @property
     def target(self) -> Label:
         return Label(self.labels)
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        # Classes, of which one is right.
-        return [Matched("classes", outputs)]
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`label` string [batch], `probabilities` float32 and `classes` string [batch, classes]."""
@@ -127,8 +100,6 @@ class TextClassifier(TaskModel):
         return of_scores(self, len(self.labels))
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
-        if rows.targets is None:
-            return {}
         return classification_metrics(predictions, self.target.numbers(rows))
 
     @staticmethod

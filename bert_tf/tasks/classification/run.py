@@ -10,7 +10,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
-from bert_tf.tasks.classification.config import ClassificationData
+from bert_tf.tasks.classification import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.texts.glue import GLUE
 from bert_tf.tasks.texts.run import TextTask

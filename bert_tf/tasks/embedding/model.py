@@ -41,6 +41,7 @@ from bert_tf.tasks.embedding.pooling import (
     pool,
     without_prompt,
 )
+from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -84,8 +85,7 @@ class TextEmbedder(TaskModel):
     and devices that share a batch share their vectors.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         pooling: "mean" is the mean of the last layer over all tokens of the text, [CLS] and [SEP]
             among them; the others are "cls", "max", "mean_sqrt_len", "weighted_mean" and
             "last_token", see `bert_tf.tasks.embedding.pooling.pool`, and "pooled", the pooler's
@@ -376,7 +376,7 @@ class TextEmbedder(TaskModel):
                 position.
         """
         if loss is not None:
-            self.check_not_compiled("loss", "compile")
+            check_not_compiled(self, "loss", "compile")
             self._checked(loss)
         if kwargs.get("class_weight") is not None:
             raise UserError(

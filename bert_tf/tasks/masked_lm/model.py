@@ -13,20 +13,21 @@ from bert_tf.asking import BATCH, Answers, Outputs, Row, encoded, plain
 from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
-from bert_tf.data.columns import Column, Columns, TextColumn
+from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm
-from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel
+from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
-from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.task_model import TaskModel, of_columns
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 from bert_tf.text.packing import trim
@@ -37,7 +38,6 @@ _CHUNK = 1024
 _RATE = 0.15
 # The masks of an evaluation are always the same.
 _EVALUATION_SEED = 0
-_EXAMPLE = {"text": ["The cat sat on the [MASK]."]}
 _MASK = "[MASK]"
 
 
@@ -99,8 +99,7 @@ class MaskedLM(TaskModel, WeightedModel):
     of `masked_lm_ids` int32 and `masked_lm_weights` float32, both [batch, predictions].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a window; None is as many as the encoder has positions.
         top_k: how many of the most probable pieces an export gives for each gap.
 
@@ -111,6 +110,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     columns = (TextColumn("text", may_be_empty=False),)
     target = None
+    example = {"text": ["The cat sat on the [MASK]."]}
     answer_names = ("tokens", "probabilities")
     padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
@@ -145,13 +145,11 @@ class MaskedLM(TaskModel, WeightedModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         config = self.encoder.config
         self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
         tokens = self.encoder.encode_at(inputs, positions, training=training)
         return masked_lm_logits(self, tokens, tf.shape(positions), training)
@@ -161,7 +159,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The output of `call`."""
         return {"masked_lm": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
@@ -192,7 +189,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
         # `y` is not used.
-        features, owners = self._windows(x["text"] if isinstance(x, Mapping) else x)
+        features, owners = self._windows(x[0])
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
         return *self._hidden(features, seed), *more
@@ -236,9 +233,6 @@ class MaskedLM(TaskModel, WeightedModel):
             return *self._hidden(features, tf.stack([tf.cast(seed, tf.int64), step])), *weights
 
         return tf.data.Dataset.zip(tf.data.Dataset.counter(first), windows).map(hide)
-
-    def _given_from(self, data: Any, steps: int | None) -> Columns:
-        return self._given_of(data, None, steps, "validation_data")
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
@@ -295,7 +289,7 @@ class MaskedLM(TaskModel, WeightedModel):
         and 0.
         """
         filler = GapFiller(self, self.tokenizer, self.max_length, self.top_k)
-        return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
+        return {"serving_default": of_columns(self, filler)}
 
     def device_form(self) -> DeviceForm:
         return device_form(self, self.tokenizer, self.top_k)
@@ -361,8 +355,15 @@ class MaskedLM(TaskModel, WeightedModel):
             self.top_k = own
 
     @classmethod
-    def asked_columns(cls, model: Answers) -> tuple[Column, ...]:
-        return (_TextWithGaps("text"),)
+    def answers(cls, model: Answers, x: Any, *args: Any, **kwargs: Any) -> Any:
+        # A text that is asked has a [MASK].
+        rows, _ = inputs.asked(x, (TextColumn("text"),))
+        for number, row in enumerate(rows):
+            if _MASK not in plain(row["text"]):
+                raise UserError(
+                    f"text {number} has no [MASK]; write [MASK] where a word is missing"
+                )
+        return super().answers(model, x, *args, **kwargs)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[list[dict[str, Any]]]:
@@ -375,17 +376,3 @@ class MaskedLM(TaskModel, WeightedModel):
             for of_gap in gaps
             if of_gap[0][0]  # "" is padding
         ]
-
-
-@dataclasses.dataclass(frozen=True)
-class _TextWithGaps(TextColumn):
-    """A text that has a [MASK]."""
-
-    def checked(self, values: Sequence[Any], rows: Columns) -> list:
-        texts = super().checked(values, rows)
-        for row, text in enumerate(texts):
-            if _MASK not in plain(text):
-                raise UserError(
-                    f"{rows.at(row, self.name)} has no [MASK]; write [MASK] where a word is missing"
-                )
-        return texts

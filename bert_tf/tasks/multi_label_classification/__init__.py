@@ -1,10 +1,49 @@
 """Any number of labels for a text, or for a pair of texts."""
 
 import dataclasses
+from typing import Annotated, Literal, Self
 
+from pydantic import Field, model_validator
+
+from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Names, Share
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.multi_label_classification.config import MultiLabelRun
+from bert_tf.tasks.texts.config import TextData
+
+
+class MultiLabelData(TextData):
+    """One text or two with any number of labels: see `bert_tf.tasks.multi_label_classification`."""
+
+    format: str
+    """`tsv`, `csv` or `jsonl`, with named columns. The labels of a row are a list in JSON lines. In
+    tables they are joined in one column, or each label has a column of 0 and 1.
+    """
+    label_columns: Names | None = None
+    """Columns of 0 and 1, whose names are the labels; null reads label_column."""
+    label_separator: Annotated[str, Field(min_length=1)] = ","
+    """What joins the labels in one column of a table."""
+    thresholds: Annotated[dict[str, Share], Field(min_length=1)] | None = None
+    """Minimum probability at which a label is given, such as `{toxic: 0.3}`. Labels that are not
+    named have 0.5. null: for each label, the threshold with the best F1 on the dev data.
+    """
+
+    @model_validator(mode="after")
+    def _one_way_of_labels(self) -> Self:
+        if self.label_columns is not None and not self.is_default("label_column"):
+            raise ValueError(
+                "data.label_column and data.label_columns cannot both be set; remove one"
+            )
+        return self
+
+
+class MultiLabelRun(FinetuningRun):
+    """Any number of labels for a text or a pair of texts."""
+
+    task: Literal["multi_label_classification"]
+    data: MultiLabelData
+    """One text, or a pair of texts, with any number of labels."""
+
 
 FAMILY = TaskFamily(
     name="multi_label_classification",

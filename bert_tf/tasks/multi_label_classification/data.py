@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.targets import Labels
 from bert_tf.errors import UserError
-from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.multi_label_classification import MultiLabelData
 from bert_tf.tasks.texts.text_files import format_of, read_table
 
 # How a column of a table says that a row has its label, or has not.
@@ -18,7 +18,7 @@ _YES, _NO = ("1", "true", "True", 1), ("0", "false", "False", 0)
 def read(path: Path, data: MultiLabelData, needs_labels: bool) -> Columns:
     r"""The rows of a file.
 
-    >>> from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+    >>> from bert_tf.tasks.multi_label_classification import MultiLabelData
     >>> _ = Path("train.tsv").write_text("text\tlabel\nlate and cold\tlate,cold\nlovely\t\n")
     >>> read(Path("train.tsv"), MultiLabelData(path=".", format="tsv"), True).targets
     [('late', 'cold'), ()]

@@ -12,7 +12,6 @@ from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, as_list
 from bert_tf.data.targets import Labels
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
@@ -63,8 +62,7 @@ class MultiLabelClassifier(TextClassifier):
     and 1.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels, pair, max_length, dropout: as for `TextClassifier`.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
@@ -76,6 +74,7 @@ class MultiLabelClassifier(TextClassifier):
             not from 0 to 1.
     """
 
+    predicts = "labels"
     answer_names = ("labels", "probabilities", "classes")
     padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
@@ -104,21 +103,10 @@ class MultiLabelClassifier(TextClassifier):
         kwargs.setdefault("name", "multi_label_classifier")
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
+    def name_classes(self, labels: Sequence[Any]) -> None:
+        super().name_classes(labels)
         if self._given_thresholds is not None:
-            self.thresholds = _in_order(self._given_thresholds, labels)
-
-    def own_losses(self) -> dict[str, Any]:
-        """Binary cross-entropy of each label, and the share of decisions that are right."""
-        return {
-            "loss": keras.losses.BinaryCrossentropy(from_logits=True),
-            "metrics": [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
-        }
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        # Labels, of which any number is right.
-        return [Matched("labels", outputs)]
+            self.thresholds = _in_order(self._given_thresholds, self.labels)
 
     @property
     def target(self) -> Labels:
@@ -127,13 +115,6 @@ class MultiLabelClassifier(TextClassifier):
     @property
     def given_settings(self) -> dict[str, Any]:
         return super().given_settings | {"thresholds": self._given_thresholds}
-
-    def _weights_by_number(
-        self, class_weight: Mapping[Any, float] | None
-    ) -> dict[int, float] | None:
-        if class_weight is not None:
-            raise UserError("class_weight requires exactly one label per text; remove it")
-        return None
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`labels` string [batch, classes], those that are given, by their probability and padded
@@ -164,8 +145,6 @@ class MultiLabelClassifier(TextClassifier):
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
         """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
-        if rows.targets is None:
-            return {}
         thresholds = predictions.thresholds
         metrics = multi_label_metrics(
             predictions.logits, self.target.numbers(rows), thresholds, self.labels
@@ -176,10 +155,10 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps the thresholds found on dev data, unless some were given."""
         if self._given_thresholds is None:
-            names = [_THRESHOLD + label for label in self.labels]
-            self.thresholds = tuple(metrics[name] for name in names if name in metrics) or None
+            found = [metrics.get(_THRESHOLD + name) for name in self.labels]
+            known = tuple(each for each in found if each is not None)
+            self.thresholds = known if known and len(known) == len(found) else None
 
     def _known_thresholds(self) -> tuple[float, ...]:
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)

@@ -6,7 +6,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Labels
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.multi_label_classification import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import LabelPredictions, MultiLabelClassifier
@@ -21,16 +21,11 @@ class MultiLabelClassification(TextTask):
     formats = tables.FORMATS
     data: MultiLabelData
 
-    def files(self, split: str) -> dict[str, Path]:
-        self.check_format()
-        return super().files(split)
-
     @property
     def target(self) -> Labels:
         return Labels(self.labels)
 
     def prepare(self, rows: Columns) -> None:
-        """Finds the labels."""
         self.labels = self.target.found_in(rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:

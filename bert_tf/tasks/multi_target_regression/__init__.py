@@ -1,10 +1,31 @@
 """Several numbers for a text, or for a pair of texts."""
 
 import dataclasses
+from typing import Literal
 
+from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Names
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.multi_target_regression.config import MultiTargetRegressionRun
+from bert_tf.tasks.texts.config import TextData
+
+
+class MultiTargetData(TextData):
+    """One text or two with several numbers: see `bert_tf.tasks.multi_target_regression`."""
+
+    format: str
+    """`tsv`, `csv` or `jsonl`, with named columns."""
+    label_columns: Names
+    """Columns of the numbers, whose names are those of the targets."""
+
+
+class MultiTargetRegressionRun(FinetuningRun):
+    """Several numbers for a text or a pair of texts."""
+
+    task: Literal["multi_target_regression"]
+    data: MultiTargetData
+    """One text, or a pair of texts, with several numbers."""
+
 
 FAMILY = TaskFamily(
     name="multi_target_regression",

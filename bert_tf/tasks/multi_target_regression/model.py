@@ -12,7 +12,6 @@ from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, Target, as_list, quoted
 from bert_tf.data.targets import check_class_names, finite_number
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
@@ -90,8 +89,7 @@ class MultiTargetRegressor(TextRegressor):
     their names. Called with the encoder's inputs, the model returns float32 [batch, targets].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         targets: the names of the numbers, in their order.
         pair, max_length, dropout: as for `TextRegressor`.
 
@@ -154,9 +152,6 @@ class MultiTargetRegressor(TextRegressor):
         """Maps the encoder's inputs to float32 [batch, targets]."""
         return TaskModel.call(self, inputs, training=training)
 
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        return [Matched("values", outputs)]
-
     def device_form(self) -> DeviceForm:
         """`scores` float32 [1, targets]."""
         return of_scores(self, len(self.targets))
@@ -168,8 +163,6 @@ class MultiTargetRegressor(TextRegressor):
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """Those of `regression_metrics`: means over the targets, and those of each target."""
-        if rows.targets is None:
-            return {}
         pairs = zip(self.targets, predictions.T, self.target.numbers(rows).T, strict=True)
         found = {name: regression_metrics(*both) for name, *both in pairs}
         means = {

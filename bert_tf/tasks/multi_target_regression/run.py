@@ -11,7 +11,7 @@ from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.targets import Number
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.multi_target_regression.config import MultiTargetData
+from bert_tf.tasks.multi_target_regression import MultiTargetData
 from bert_tf.tasks.multi_target_regression.model import MultiTargetRegressor, Numbers
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.run import TextTask
@@ -30,10 +30,6 @@ class MultiTargetRegression(TextTask):
     @property
     def target(self) -> Numbers:
         return Numbers(tuple(self.data.label_columns))
-
-    def files(self, split: str) -> dict[str, Path]:
-        self.check_format()
-        return super().files(split)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiTargetRegressor:
         return MultiTargetRegressor(encoder, tokenizer, self.target.names, **self.settings())

@@ -1,6 +1,5 @@
 """Which of several continuations fits (SWAG; paper, section 4.4)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,14 +9,12 @@ import tensorflow as tf
 from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
-from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.classification.metrics import accuracy_and_loss
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
-from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
 
@@ -44,13 +41,14 @@ class MultipleChoice(GroupModel):
     [batch, choices]. A choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a context with a choice; longer ones are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
     """
 
     columns = COLUMNS
+    target = ChoiceNumber()
+    predicts = "classes"
     answer_names = ("choice", "probabilities")
     padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
@@ -72,20 +70,8 @@ class MultipleChoice(GroupModel):
         kwargs.setdefault("name", "multiple_choice")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
 
-    def own_losses(self) -> dict[str, Any]:
-        """Cross-entropy over the choices, and the accuracy."""
-        return losses_of_classes()
-
-    @property
-    def target(self) -> ChoiceNumber:
-        return ChoiceNumber()
-
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        # Choices, of which one is right.
-        return [Matched("classes", outputs)]
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """int32 [batch]."""
@@ -99,10 +85,7 @@ class MultipleChoice(GroupModel):
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
-        if rows.targets is None:
-            return {}
-        metrics = classification_metrics(predictions, self.target.numbers(rows))
-        return {name: metrics[name] for name in ("accuracy", "loss")}
+        return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32

@@ -7,7 +7,7 @@ import numpy as np
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.multiple_choice.config import MultipleChoiceData
+from bert_tf.tasks.multiple_choice import MultipleChoiceData
 from bert_tf.tasks.multiple_choice.data import FORMATS, read_choices
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.task import Task, indexed

@@ -1,7 +1,6 @@
 """Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,14 +10,13 @@ import tensorflow as tf
 from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, Target, quoted
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
-from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.task_model import PAIR, TaskModel, losses_of_classes
+from bert_tf.tasks.classification.metrics import accuracy_and_loss
+from bert_tf.tasks.task_model import PAIR, TaskModel
 from bert_tf.text import Tokenizer
 
 
@@ -66,14 +64,15 @@ class NextSentence(TaskModel):
     returns float32 logits [batch, 2]; class 0 means that the second text follows.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         max_length: most tokens of a pair; None is as many as the encoder has positions. Longer
             pairs are cut.
         dropout: rate on the pooled output; pre-training has none.
     """
 
     columns = PAIR
+    target = Follows()
+    predicts = "classes"
     answer_names = ("is_next",)
     default_max_length = None
 
@@ -90,18 +89,6 @@ class NextSentence(TaskModel):
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         self.make_head(2, "next_sentence", dropout)
 
-    def own_losses(self) -> dict[str, Any]:
-        """Cross-entropy, and the accuracy."""
-        return losses_of_classes()
-
-    @property
-    def target(self) -> "Follows":
-        return Follows()
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        # Classes, of which one is right.
-        return [Matched("classes", outputs)]
-
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`is_next` float32 [batch], the probability that the second text follows the first."""
         return {"is_next": tf.nn.softmax(scores)[:, 0]}
@@ -112,12 +99,8 @@ class NextSentence(TaskModel):
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
-        if rows.targets is None:
-            return {}
-        metrics = classification_metrics(predictions, self.target.numbers(rows))
-        return {name: metrics[name] for name in ("accuracy", "loss")}
+        return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> float:
-        """The probability."""
         return as_json(outputs["is_next"][place])

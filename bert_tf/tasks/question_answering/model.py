@@ -16,7 +16,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, output
-from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import hide_padding
 from bert_tf.tasks.question_answering.metrics import (
@@ -27,15 +27,10 @@ from bert_tf.tasks.question_answering.metrics import (
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.task_model import TaskModel, of_columns
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
-
-_EXAMPLE = {
-    "question": ["Where does the river rise?"],
-    "context": ["The river rises in the hills and reaches the sea after ninety miles."],
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +91,7 @@ class QuestionAnswerer(TaskModel):
     [batch, seq_len]; at padding they are so low that their probability is 0.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         unanswerable: whether a context may hold no answer, as in SQuAD 2.0; None lets the first
             `fit` decide.
         max_length: tokens in a window over the context (384).
@@ -113,6 +107,10 @@ class QuestionAnswerer(TaskModel):
     """
 
     columns = COLUMNS
+    example = {
+        "question": ["Where does the river rise?"],
+        "context": ["The river rises in the hills and reaches the sea after ninety miles."],
+    }
     answer_names = (
         "answer",
         "start",
@@ -166,12 +164,10 @@ class QuestionAnswerer(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         self.span.build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-        """See the class."""
         encoded = self.encoder.encode(inputs, training=training)
         scores = encoded.layout.restore(tf.cast(self.span(encoded.layers[-1]), tf.float32))
         start, end = tf.unstack(scores, axis=-1)
@@ -195,7 +191,7 @@ class QuestionAnswerer(TaskModel):
 
     @property
     def target(self) -> Span:
-        return Span()
+        return Span(self.unanswerable)
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -236,13 +232,6 @@ class QuestionAnswerer(TaskModel):
             y = [() if each is None else each for each in as_list(y, "answers")]
         return super().given(x, y, sample_weight, may_lack_targets)
 
-    def _given_from(self, data: Any, steps: int | None) -> Columns:
-        if isinstance(data, tuple) and len(data) == 3:
-            return self.given(data[:2], data[2])
-        if not isinstance(data, tuple | tf.data.Dataset) and _squad_rows(data) is not None:
-            return self.given(data)
-        return super()._given_from(data, steps)
-
     def learn_from(self, rows: Columns) -> None:
         answers = rows.known_targets()
         if self.unanswerable is None and all(each is None for each in answers):
@@ -250,29 +239,17 @@ class QuestionAnswerer(TaskModel):
                 "rows without answers do not show whether a question can be unanswerable; create "
                 "the student with unanswerable=True or False"
             )
-        none = next((row for row, each in enumerate(answers) if each == ()), None)
         if self.unanswerable is None:
-            self.unanswerable = none is not None
+            self.unanswerable = () in answers
             self._functions.clear()
-        if none is not None and not self.unanswerable:
-            raise UserError(
-                f"answer {none} is missing, but the model always answers; give the answer, or "
-                "create the model with unanswerable=True"
-            )
-
-    def check_targets(self, rows: Columns) -> None:
-        if self.unanswerable is not None:
-            self.learn_from(rows)
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> WindowRows:
-        return WindowRows.cut(rows, self.windows())
+        return WindowRows.cut(rows, self.target.numbers(rows), self.windows())
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # `y` is a dict of `text` string [batch] and `start` int [batch].
-        if isinstance(x, Mapping):
-            x = tuple(x[name] for name in self.input_names)
         questions, contexts = x
         texts, starts = y["text"], tf.cast(y["start"], tf.int32)
         has_answer = starts >= 0
@@ -316,8 +293,6 @@ class QuestionAnswerer(TaskModel):
 
     def official_metrics(self, predictions: AnswerPredictions, rows: Columns) -> dict[str, float]:
         """Those of `answer_metrics`, or of `answer_or_none_metrics` and a `null_threshold`."""
-        if rows.targets is None:
-            return {}
         given = given_texts(rows)
         if predictions.null_threshold is None:
             return answer_metrics(given, predictions.answers)
@@ -327,17 +302,9 @@ class QuestionAnswerer(TaskModel):
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps the threshold found on dev data, unless one was given."""
         if self._finds_threshold:
             self.null_threshold = metrics.get("null_threshold")
             self._functions.clear()
-
-    def inner_signatures(self) -> dict[str, Signature]:
-
-        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return self.find(given)._asdict()
-
-        return {"answers": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
     def signatures(self) -> dict[str, Signature]:
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
@@ -346,11 +313,17 @@ class QuestionAnswerer(TaskModel):
         See `bert_tf.tasks.question_answering.spans.SpanAnswers`.
         """
 
-        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            found = self.find(given)._asdict()
-            return {name: found[name] for name in self.answer_names}
+        def found(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self.find(given)._asdict()
 
-        return {"serving_default": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            fields = found(given)
+            return {name: fields[name] for name in self.answer_names}
+
+        return {
+            "serving_default": of_columns(self, answer),
+            "answers": of_columns(self, found, is_inner=True),
+        }
 
     def device_form(self) -> DeviceForm:
         """The best answer in one window, and the logits of all its tokens.
@@ -412,7 +385,7 @@ class QuestionAnswerer(TaskModel):
             return {**outputs, "answer": texts, **best}
 
         outputs = {name: form.outputs[name] for name in names}
-        return StringsForm(tuple(_EXAMPLE), outputs, answer, lambda row: [row], respond)
+        return StringsForm(self.input_names, outputs, answer, lambda row: [row], respond)
 
     def find(self, given: Mapping[str, tf.Tensor]) -> SpanAnswers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""

@@ -40,8 +40,12 @@ class Span(Target):
     >>> rows = rows.checked(COLUMNS, Span())
     >>> rows.targets, Span().numbers(rows).tolist()  # é has two bytes
     ([(Answer(text='café', start=7),)], [[7, 12]])
+
+    Attributes:
+        unanswerable: whether a context may hold no answer; None if that is not known.
     """
 
+    unanswerable: bool | None = None
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
 
@@ -57,7 +61,15 @@ class Span(Target):
         """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
 
         A row whose answers are not known has the whole context.
+
+        Raises:
+            UserError: there is no answer, but there has to be one.
         """
+        if self.unanswerable is False and () in rows.known_targets():
+            raise UserError(
+                f"{rows.at(rows.known_targets().index(()), self.what)} is missing, but the model "
+                "always answers; give the answer, or create the model with unanswerable=True"
+            )
         return np.array(
             [
                 (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)

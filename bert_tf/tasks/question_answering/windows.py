@@ -10,7 +10,6 @@ from bert_tf.asking import encoded
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.columns import Columns
-from bert_tf.tasks.question_answering.squad import Span
 from bert_tf.text import WindowPreprocessor
 from bert_tf.text.windows import find_answers
 
@@ -45,12 +44,14 @@ class WindowRows(TrainingRows):
     def cut(
         cls,
         asked: Columns,
+        spans: np.ndarray,
         preprocess: WindowPreprocessor,
     ) -> "WindowRows":
         """All windows of all questions, in their order.
 
         Args:
-            asked: the questions, with their answers.
+            asked: the questions.
+            spans: int32 [rows, 2], their answers; see `Span.numbers`.
             preprocess: cuts the contexts.
         """
         text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
@@ -61,12 +62,11 @@ class WindowRows(TrainingRows):
             return windows.features, *find_answers(windows, *answer), windows.rows
 
         found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        columns, spans = asked.values, Span().numbers(asked)
 
         def features(progress: Progress) -> Iterator[Mapping[str, tf.Tensor]]:
             for first in range(0, len(asked), _CHUNK):
                 part = slice(first, first + _CHUNK)
-                texts = (list(map(encoded, column[part])) for column in columns)
+                texts = (list(map(encoded, column[part])) for column in asked.values)
                 windows, starts, ends, rows = cut(*texts, *spans[part].T)
                 found.append((starts.numpy(), ends.numpy(), rows.numpy() + first))
                 progress.update(first + len(spans[part]), line=True)

@@ -1,10 +1,21 @@
 """A number for a text, or for a pair of texts."""
 
 import dataclasses
+from typing import Literal
 
+from bert_tf.config.run import FinetuningRun
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.regression.config import RegressionRun
+from bert_tf.tasks.texts.config import TextData
+
+
+class RegressionRun(FinetuningRun):
+    """A number for a text or a pair of texts."""
+
+    task: Literal["regression"]
+    data: TextData
+    """One text, or a pair of texts, with a number."""
+
 
 FAMILY = TaskFamily(
     name="regression",

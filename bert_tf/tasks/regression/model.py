@@ -1,7 +1,7 @@
 """A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -11,12 +11,10 @@ from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, Target
 from bert_tf.data.targets import Number
-from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
-from bert_tf.tasks import registry
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -41,20 +39,17 @@ class TextRegressor(TaskModel):
     model returns float32 [batch].
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
         targets: names of several numbers to predict; the model is then a `MultiTargetRegressor`.
     """
 
+    predicts = "values"
+    options: ClassVar[Mapping[str, str]] = {"targets": "multi_target_regression"}
     answer_names: ClassVar[tuple[str, ...]] = ("score",)
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A model of the class that the arguments select; see `class_for`."""
-        return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
     @checked
     def __init__(
@@ -76,21 +71,6 @@ class TextRegressor(TaskModel):
         """Maps the encoder's inputs to float32 [batch]."""
         return tf.squeeze(super().call(inputs, training=training), -1)
 
-    def own_losses(self) -> dict[str, Any]:
-        """The mean squared error."""
-        return {"loss": keras.losses.MeanSquaredError()}
-
-    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        return [Matched("values", outputs[:, tf.newaxis])]
-
-    @classmethod
-    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        # With `targets` a regressor is a `MultiTargetRegressor`.
-        if cls is not TextRegressor or not settings.get("targets"):
-            return cls
-        # It extends this class, which cannot import it.
-        return cast(type[Self], registry.family("multi_target_regression").model_class())
-
     @property
     def outputs_of_head(self) -> int:
         """How many numbers the head computes."""
@@ -109,11 +89,8 @@ class TextRegressor(TaskModel):
         return {"score": scores}
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        if rows.targets is None:
-            return {}
         return regression_metrics(predictions, self.target.numbers(rows))
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """The number."""
         return as_json(outputs["score"][place])

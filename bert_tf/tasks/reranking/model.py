@@ -16,6 +16,7 @@ from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
+from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.reranking.candidates import (
     COLUMNS,
     Relevance,
@@ -60,8 +61,7 @@ class Reranker(GroupModel):
     mask is all 0 is padding.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         activation: what makes scores of logits: "sigmoid" or "identity".
         max_length: most tokens of a query with a passage; None is as many as the encoder has
             positions. Longer ones are cut.
@@ -117,7 +117,7 @@ class Reranker(GroupModel):
             UserError: as `TaskModel`; and a relevance that does not fit the loss.
         """
         if loss is not None:
-            self.check_not_compiled("loss", "compile")
+            check_not_compiled(self, "loss", "compile")
         self._next_loss = None if loss is None else loss_of(loss)
         try:
             return super().fit(*args, **kwargs)
@@ -224,8 +224,6 @@ class Reranker(GroupModel):
         self, predictions: Sequence[np.ndarray], rows: Columns
     ) -> dict[str, float]:
         # The loss is that of the training, if it is one of bert_tf.
-        if rows.targets is None:
-            return {}
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
         return ranking_metrics(predictions, rows, loss)
 

@@ -14,7 +14,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Tensors
 from bert_tf.models.logits import PADDING_SCORE, hide_padding
-from bert_tf.tasks.task_model import EncodedTexts, TaskModel
+from bert_tf.tasks.task_model import EncodedTexts, TaskModel, head_dropout, known_target
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
 
@@ -124,7 +124,7 @@ class GroupModel(TaskModel):
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         if tokenizer is not None:
             self.preprocessor()
-        self.dropout = self.make_dropout(dropout)
+        self.dropout = head_dropout(self, dropout)
         setattr(self, self.head_name, self.make_linear(1, self.head_name))
         self.build()
 
@@ -151,7 +151,7 @@ class GroupModel(TaskModel):
         repeated = [first for first, group in zip(firsts, others, strict=True) for _ in group]
         return EncodedGroups(
             self.encoded((repeated, [text for group in others for text in group])),
-            self.known_target.numbers(rows),
+            known_target(self).numbers(rows),
             rows.weights,
             first_pairs=np.cumsum([0, *map(len, others)]),
             of_pairs=self.targets_of_pairs,
@@ -173,8 +173,6 @@ class GroupModel(TaskModel):
 
     def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
-        if isinstance(x, Mapping):
-            x = tuple(x[name] for name in self.input_names)
         first, others = x
         return first, others.to_tensor("") if isinstance(others, tf.RaggedTensor) else others
 

@@ -42,6 +42,7 @@ class TextTask(Task):
 
     def files(self, split: str) -> dict[str, Path]:
         # With TFDS a path is the name and the split.
+        self.check_format()
         return text_files.find_files(self.data, split)
 
     def sources(self, split: str) -> list[Path]:
@@ -78,7 +79,7 @@ class TextTask(Task):
 
     def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
         """The metrics of predictions, for a task of GLUE its own; none without labels."""
-        metrics = model.official_metrics(predictions, rows)
+        metrics = super().score(model, predictions, rows)
         benchmark = self._benchmark(rows.path)
         if not benchmark or not metrics:
             return metrics

@@ -23,8 +23,8 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, of_scores
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
-from bert_tf.tasks import inputs
-from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks import fitting, inputs
+from bert_tf.tasks.task_model import TaskModel, head_dropout
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -85,8 +85,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     classified.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
+        encoder, tokenizer: what reads the texts.
         labels: names of the tags in the order of the logits; None takes those of the first `fit`.
         max_length: most tokens of a window (128).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
@@ -134,13 +133,13 @@ class TokenClassifier(TaskModel, WeightedModel):
         )
         self.stride = stride
         self.features = features
-        self.dropout: Any = None
-        self.classifier: Linear | None = None
         self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
         if features is None:
-            self.dropout = self.make_dropout(dropout)
+            self.dropout = head_dropout(self, dropout)
         else:
+            # Other programs have a place for a classifier of tokens only.
+            self._of_classes = "feature_classifier"
             encoder.trainable = False
             self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
         if tokenizer is not None:
@@ -154,16 +153,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
         return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
 
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        super().set_labels(labels)
-        self.head["num_classes"] = len(labels)
-        # They have different names, since other programs have a place for one of them only.
-        name = "classifier" if self.features is None else "feature_classifier"
-        setattr(self, name, self.make_linear(len(labels), name))
-        self.build()
-
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         width = self.encoder.config.output_size
         if self.dropout is not None and not self.dropout.weights:
             self.dropout.build((None, width))
@@ -179,10 +169,8 @@ class TokenClassifier(TaskModel, WeightedModel):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
-        head = self.classifier or self.feature_classifier
-        if head is None:
-            raise self._without_labels()
+        fitting.check_ready(self)
+        head: Any = self.classifier or self.feature_classifier
         if self.features is None:
             encoded = self.encoder.encode(inputs, training=training)
             tokens = self.dropout(encoded.layers[-1], training=training)
@@ -203,7 +191,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The output of `call`."""
         return {"tokens": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
@@ -243,9 +230,8 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # Words and tags are ragged, or [batch, words] padded with "".
-        if isinstance(x, Mapping):
-            x = x["words"]
-        words = x if isinstance(x, tf.RaggedTensor) else without_padding(x)
+        (words,) = x
+        words = words if isinstance(words, tf.RaggedTensor) else without_padding(words)
         tags = y if isinstance(y, tf.RaggedTensor) else without_padding(y)
         said = "in the dataset, a row has a different number of tags than of words"
         same = tf.reduce_all(tags.row_lengths() == words.row_lengths())
@@ -273,12 +259,10 @@ class TokenClassifier(TaskModel, WeightedModel):
 
         And `loss`, the mean cross-entropy of words.
         """
-        if rows.targets is None:
-            return {}
         labels = self.target.numbers(rows)
         if are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            metrics = entity_metrics(rows.targets, self.predicted(predictions, rows), types)
+            metrics = entity_metrics(rows.known_targets(), self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
@@ -289,15 +273,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         best = iter(best_labels(logits).labels.numpy())
         return [[self.labels[next(best)] for _ in words] for words in rows.column("words")]
 
-    def inner_signatures(self) -> dict[str, Signature]:
-        tagger = self._tagger()
-
-        def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
-            words = without_padding(given["words"])
-            return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
-
-        return {"logits": Signature(_WORDS_SPEC, logits, _WORDS)}
-
     def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
 
@@ -305,7 +280,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         probabilities of the labels. Offsets are bytes; those of words that were given as words are
         of the text of these words, joined by single spaces.
         """
-        tagger = self._tagger()
+        tagger = WordTagger(self.network(), self.windows())
 
         # Both signatures of texts call this function, so the graph holds it once.
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
@@ -323,9 +298,14 @@ class TokenClassifier(TaskModel, WeightedModel):
         def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
             return _find(given["text"], tag, EntityTypes(self.labels))
 
+        def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
+            words = without_padding(given["words"])
+            return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
+
         signatures = {
             "serving_default": Signature(strings("text"), of_text, _TEXT),
             "words": Signature(_WORDS_SPEC, of_words, _WORDS),
+            "logits": Signature(_WORDS_SPEC, logits, _WORDS, is_inner=True),
         }
         if are_tags(self.labels):
             signatures["entities"] = Signature(strings("text"), entities, _TEXT)
@@ -347,9 +327,6 @@ class TokenClassifier(TaskModel, WeightedModel):
             f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
             "export a file that takes ids"
         )
-
-    def _tagger(self) -> WordTagger:
-        return WordTagger(self.network(), self.windows())
 
     def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
         """Labels words, string [batch, words], in which "" after the last word is padding."""

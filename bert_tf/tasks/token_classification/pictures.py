@@ -14,6 +14,7 @@ from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
+from bert_tf.tasks.task_model import known_target
 from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
 from bert_tf.tasks.token_classification.tagged_sentences import texts_of
@@ -92,7 +93,7 @@ class TagPictures(Pictures):
         kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
-        given_labels = subject.model.known_target.numbers(data)
+        given_labels = known_target(subject.model).numbers(data)
         probabilities = tf.nn.softmax(logits).numpy()
         best = probabilities.argmax(axis=1)
         given, predicted = kind_of_label[given_labels], kind_of_label[best]

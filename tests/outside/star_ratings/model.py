@@ -55,6 +55,7 @@ class StarRater(TaskModel):
     """Predicts how many stars a review gives; called with ids, returns float32 [batch, steps]."""
 
     columns = (TextColumn("review"),)
+    predicts = "labels"
     answer_names = ("stars", "at_least")
 
     def __init__(
@@ -65,9 +66,7 @@ class StarRater(TaskModel):
         max_length: int | None = None,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "star_rater")
-        head = {"most_stars": most_stars}
-        super().__init__(encoder, tokenizer, head, max_length=max_length, **kwargs)
+        super().__init__(encoder, tokenizer, {"most_stars": most_stars}, max_length, **kwargs)
         self.most_stars = most_stars
         self.ordinal = OrdinalHead(most_stars - 1, name="ordinal", dtype=self.dtype_policy)
         self.build()
@@ -83,9 +82,6 @@ class StarRater(TaskModel):
     def target(self) -> Stars:
         return Stars(self.most_stars)
 
-    def own_losses(self) -> dict[str, Any]:
-        return {"loss": keras.losses.BinaryCrossentropy(from_logits=True)}
-
     def decode(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
         """`stars` int32 [batch], `at_least` float32 [batch, steps]: more stars than 1, 2, …"""
         stars = 1 + tf.reduce_sum(tf.cast(scores > 0, tf.int32), axis=1)
@@ -97,10 +93,5 @@ class StarRater(TaskModel):
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `mean_absolute_error`, in stars."""
-        if rows.targets is None:
-            return {}
         error = np.abs(1 + (predictions > 0).sum(axis=1) - np.array(rows.targets))
-        return {
-            "accuracy": float((error == 0).mean()),
-            "mean_absolute_error": float(error.mean()),
-        }
+        return {"accuracy": float((error == 0).mean()), "mean_absolute_error": float(error.mean())}

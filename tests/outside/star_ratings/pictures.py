@@ -19,8 +19,8 @@ class StarPictures(TextPictures):
         at_least = tf.sigmoid(output)[0].numpy()
         names = [f"{n} stars or more" for n in range(2, len(at_least) + 2)]
         stars = 1 + int((at_least > 0.5).sum())
-        text = self.subject.read_back(inputs)
-        return _TEMPLATE.answer(text, stars, [*zip(names, at_least.tolist(), strict=True)]), []
+        steps = [*zip(names, at_least.tolist(), strict=True)]
+        return _TEMPLATE.answer(self.subject.read_back(inputs), stars, steps), []
 
     def of_dev(self, rows: DevRows, marks: Sequence) -> list:
         found, given = ((each > 0).sum(axis=1) for each in (rows.outputs, rows.targets))

@@ -8,7 +8,7 @@ import pytest
 from bert_tf.config.reading import load_config
 from bert_tf.data.targets import Labels
 from bert_tf.errors import UserError
-from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.multi_label_classification import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
 
 TEXTS = ["it came late", "lovely", "cold and late"]

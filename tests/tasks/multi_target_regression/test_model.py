@@ -53,7 +53,7 @@ def test_numbers_come_as_rows_arrays_columns_or_a_dataset():
     for y in (NUMBERS, np.array(NUMBERS), columns, rows):
         np.testing.assert_array_equal(model.examples(model.given(TEXTS, y)).targets, NUMBERS)
     for y in (np.array(NUMBERS, np.float32), columns):
-        _, numbers = model.encode(tf.constant(TEXTS), tf.nest.map_structure(tf.constant, y))
+        _, numbers = model.encode((tf.constant(TEXTS),), tf.nest.map_structure(tf.constant, y))
         np.testing.assert_array_equal(numbers, NUMBERS)
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, np.array(NUMBERS))).batch(4)
     assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
