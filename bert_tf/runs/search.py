@@ -181,8 +181,6 @@ def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
 
 
 def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
-    """The best trial of the best setting."""
-
     def standing(same: list[Trial]) -> tuple[bool, tuple[float, float]]:
         means = {name: statistics.fmean(values) for name, values in _values(same).items()}
         return all(trial.metrics for trial in same), rank(means, best_metric)
