@@ -57,42 +57,37 @@ start_faster()
 
 # The public names by their modules: those that need no TensorFlow, and the others.
 _LIGHT = {
-    "bert_tf.checkpoints.heads": ["Head", "Place"],
-    "bert_tf.config.data": ["FinetuningData"],
-    "bert_tf.config.run": ["FinetuningRun"],
-    "bert_tf.encoder.config": ["EncoderConfig"],
-    "bert_tf.tasks.family": ["TaskFamily"],
-    "bert_tf.tasks.registry": ["register"],
+    "bert_tf.checkpoints.heads": "Head Place",
+    "bert_tf.config.data": "FinetuningData",
+    "bert_tf.config.run": "FinetuningRun",
+    "bert_tf.encoder.config": "EncoderConfig",
+    "bert_tf.tasks.family": "TaskFamily",
+    "bert_tf.tasks.registry": "register",
 }
 _WITH_KERAS = {
-    "bert_tf.data.columns": ["Columns", "GroupColumn", "Target", "TextColumn"],
-    "bert_tf.encoder.encoder": ["Encoder"],
-    "bert_tf.models.pretrainer": ["PreTrainer"],
-    "bert_tf.optimization": ["AdamW", "LAMB", "WarmupLinearDecay"],
-    "bert_tf.tasks.classification.model": ["TextClassifier"],
-    "bert_tf.tasks.embedding.losses": [
-        "BatchAllTriplet",
-        "CoSENT",
-        "CosineRegression",
-        "Distillation",
-        "Matryoshka",
-        "MultipleNegativesRanking",
-        "OnlineContrastive",
-    ],
-    "bert_tf.tasks.embedding.model": ["TextEmbedder"],
-    "bert_tf.tasks.loading": ["load"],
-    "bert_tf.tasks.masked_lm.model": ["MaskedLM"],
-    "bert_tf.tasks.multiple_choice.model": ["MultipleChoice"],
-    "bert_tf.tasks.next_sentence.model": ["NextSentence"],
-    "bert_tf.tasks.question_answering.model": ["QuestionAnswerer"],
-    "bert_tf.tasks.regression.model": ["TextRegressor"],
-    "bert_tf.tasks.reranking.model": ["Reranker"],
-    "bert_tf.tasks.task": ["Task"],
-    "bert_tf.tasks.task_model": ["TaskModel"],
-    "bert_tf.tasks.token_classification.model": ["TokenClassifier"],
-    "bert_tf.text": ["Preprocessor", "Tokenizer"],
+    "bert_tf.data.columns": "Columns GroupColumn Target TextColumn",
+    "bert_tf.encoder.encoder": "Encoder",
+    "bert_tf.models.pretrainer": "PreTrainer",
+    "bert_tf.optimization": "AdamW LAMB WarmupLinearDecay",
+    "bert_tf.tasks.classification.model": "TextClassifier",
+    "bert_tf.tasks.embedding.losses": (
+        "BatchAllTriplet CoSENT CosineRegression Distillation Matryoshka "
+        "MultipleNegativesRanking OnlineContrastive"
+    ),
+    "bert_tf.tasks.embedding.model": "TextEmbedder",
+    "bert_tf.tasks.loading": "load",
+    "bert_tf.tasks.masked_lm.model": "MaskedLM",
+    "bert_tf.tasks.multiple_choice.model": "MultipleChoice",
+    "bert_tf.tasks.next_sentence.model": "NextSentence",
+    "bert_tf.tasks.question_answering.model": "QuestionAnswerer",
+    "bert_tf.tasks.regression.model": "TextRegressor",
+    "bert_tf.tasks.reranking.model": "Reranker",
+    "bert_tf.tasks.task": "Task",
+    "bert_tf.tasks.task_model": "TaskModel",
+    "bert_tf.tasks.token_classification.model": "TokenClassifier",
+    "bert_tf.text": "Preprocessor Tokenizer",
 }
-_HOMES = {name: home for home, names in (_LIGHT | _WITH_KERAS).items() for name in names}
+_HOMES = {name: home for home, names in (_LIGHT | _WITH_KERAS).items() for name in names.split()}
 
 __all__ = ["UserError", *_HOMES]
 

@@ -150,7 +150,6 @@ class Progress:
             self._bar.stop()
 
     def _speed(self, step: int) -> tuple[str, str]:
-        """Rate and time left, as text."""
         now = time.monotonic()
         if now - self._moments[-1][0] >= _RATE_SECONDS / _RATE_MOMENTS:
             self._moments.append((now, step))

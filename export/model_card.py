@@ -73,7 +73,6 @@ def write(folder: Path, card: Mapping[str, Any]) -> None:
 
 
 def _signature(signature: Signature, answer: Tensors) -> dict[str, Any]:
-    """Inputs and outputs of a signature, and its example with the answer."""
     return {
         "inputs": {
             name: {"dtype": spec.dtype.name, "shape": list(spec.shape)}
@@ -91,12 +90,10 @@ def _signature(signature: Signature, answer: Tensors) -> dict[str, Any]:
 
 
 def _first(values: np.ndarray) -> Any:
-    """The first few entries of each axis."""
     return as_json(values[tuple(slice(_SHOWN) for _ in values.shape)])
 
 
 def _markdown(card: Mapping[str, Any]) -> str:
-    """The card for people."""
     model = card["model"]
     lines = [f"# {card['task'] or model['class']}", ""]
     lines += [f"- {name.replace('_', ' ')}: {_described(value)}" for name, value in model.items()]

@@ -131,7 +131,6 @@ def _fine_tuned(
     labels: Sequence[str] | None,
     settings: dict[str, Any],
 ) -> TaskModel:
-    """The model of the task that a checkpoint was fine-tuned for."""
     name = checkpoint.description.model
     if registry.family_of(name) is None:
         *others, last = _kinds_without_task(checkpoint)

@@ -211,7 +211,6 @@ def _fewer_passes() -> Message:
 
 
 def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors]:
-    """What the SavedModel answers to each signature's example."""
     register_ops()
     loaded = tf.saved_model.load(str(folder))
     return {

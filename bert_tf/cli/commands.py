@@ -123,7 +123,6 @@ def finetune(arguments: argparse.Namespace) -> None:
 
 
 def _config(command: str, arguments: argparse.Namespace) -> Any:
-    """The configuration in the file that a command is given, changed by its `--set` options."""
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
 

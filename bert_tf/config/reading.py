@@ -79,7 +79,6 @@ def kinds() -> dict[str, type[RunConfig]]:
 
 
 def _kind(tree: Tree) -> type[RunConfig]:
-    """The class of the task that a file names."""
     task, known = tree.values.get("task"), kinds()
     if task == DISTILLATION:
         task = tree.values["task"] = _task_of_teacher(tree)
@@ -92,7 +91,6 @@ def _kind(tree: Tree) -> type[RunConfig]:
 
 
 def _task_of_teacher(tree: Tree) -> str:
-    """The task that the teacher of a file was trained for."""
     section = tree.values.get(DISTILLATION)
     teacher = section.get("teacher") if isinstance(section, dict) else None
     place = tree.place(("task",))
@@ -119,7 +117,6 @@ def _model_at(path: str) -> str:
 
 
 def _lists(tree: Tree) -> dict[str, list]:
-    """The keys of `train` that are lists."""
     train = tree.values.get("train")
     items = train.items() if isinstance(train, dict) else ()
     lists = {key: values for key, values in items if isinstance(values, list)}

@@ -205,7 +205,6 @@ def _error(at: yaml.Event | yaml.Node, problem: str) -> yaml.YAMLError:
 
 
 def _line(node: yaml.Node) -> int:
-    """The line of a node, counted from 1."""
     return node.start_mark.line + 1
 
 

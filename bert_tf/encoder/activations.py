@@ -33,7 +33,6 @@ def gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
 
 
 def _with_derivative(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """`gelu` and its derivative, in the dtype of x."""
     exact = _exact(x)
     distribution = 0.5 + 0.5 * tf.math.erf(exact * math.sqrt(0.5))
     density = tf.exp(-0.5 * tf.square(exact)) * (1.0 / math.sqrt(2.0 * math.pi))
@@ -42,7 +41,6 @@ def _with_derivative(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _with_derivative_new(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """`gelu_new` and its derivative, in the dtype of x."""
     exact = _exact(x)
     scale, cubic = math.sqrt(2.0 / math.pi), 0.044715
     square = tf.square(exact)

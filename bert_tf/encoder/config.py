@@ -78,7 +78,6 @@ class EncoderConfig:
     bilstm: bool = False
 
     def __post_init__(self) -> None:
-        """Checks that the sizes fit together."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type is int and value < 1:

@@ -84,7 +84,6 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
 
 
 def _find(runs: Sequence[Path]) -> Mapping[str, Path]:
-    """The files of the test sets that the runs have."""
     found: dict[str, Path] = {}
     for run in runs:
         if not run.is_dir():

@@ -105,14 +105,13 @@ def combine(
     if odds is None:
         if null_threshold is not None:
             raise UserError("these runs answer every question; remove --null-threshold")
-        if given:
-            metrics = answer_metrics(given, best)
+        metrics = answer_metrics(given, best) if given else {}
     else:
-        if null_threshold is None and not given:
-            raise UserError(
-                "these runs may leave a question unanswered; set --data or --null-threshold"
-            )
         if null_threshold is None:
+            if not given:
+                raise UserError(
+                    "these runs may leave a question unanswered; set --data or --null-threshold"
+                )
             null_threshold = best_null_threshold(given, best, odds)
         answers = {id: "" if odds[id] > null_threshold else text for id, text in best.items()}
         if given:

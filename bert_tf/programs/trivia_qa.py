@@ -127,7 +127,6 @@ def _read(evidence: Path, name: str) -> str | None:
 
 
 def _beginning(text: str, words: int) -> str:
-    """The first words of a text."""
     kept = list(itertools.islice(re.finditer(r"\S+", text), words))
     return text[: kept[-1].end()] if kept else ""
 

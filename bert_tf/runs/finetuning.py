@@ -287,7 +287,6 @@ def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRu
 
 
 def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
-    """Writes predictions for the test files, where there are any."""
     if not data.task.test_files():
         return
     start = time.monotonic()

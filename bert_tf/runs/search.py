@@ -10,8 +10,9 @@ import dataclasses
 import json
 import shutil
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
@@ -97,11 +98,11 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
             write_trial(run.logs / "trials" / name, name, settings, metrics)
         _write_table(run.path / SEARCH_FILE, [each.settings | each.metrics for each in trials])
         if "seed" in settings:
-            _write_table(run.path / SUMMARY_FILE, _summary(trials))
+            _write_table(run.path / SUMMARY_FILE, [row for _, row in _summary(trials)])
     if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
-    best = _best(trials, best_metric)
-    logger.info(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
+    best, spread = _best(trials, best_metric)
+    logger.info(f"best trial: {best.name}{spread}")
     _keep(run, best)
     run.finish(best.metrics)
     return best.metrics
@@ -180,56 +181,37 @@ def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
     return found if skips == run.config.train.skip_nonfinite else None
 
 
-def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
-    """The best trial of the best setting."""
+def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, Any]]]:
+    """The trials of each setting, and its mean and sample standard deviation of the metrics.
 
-    def standing(same: list[Trial]) -> tuple[bool, tuple[float, float]]:
-        means = {name: statistics.fmean(values) for name, values in _values(same).items()}
-        return all(trial.metrics for trial in same), rank(means, best_metric)
-
-    compared = [same for same in _repeated(trials) if any(trial.metrics for trial in same)]
-    ended = [trial for trial in max(compared, key=standing) if trial.metrics]
-    return max(ended, key=lambda trial: rank(trial.metrics, best_metric))
-
-
-def _spread(best: Trial, trials: Iterable[Trial], metric: str) -> str:
-    """Mean and deviation over the seeds of the best setting, where there are several, in words."""
-    same = [trial for trial in trials if trial.without_seed == best.without_seed]
-    values = [trial.metrics[metric] for trial in same if trial.metrics]
-    if len(values) == 1:
-        return ""
-    mean, deviation = statistics.fmean(values), statistics.stdev(values)
-    return f"; {metric} {mean:.4g} ± {deviation:.2g} over {len(values)} seeds"
-
-
-def _repeated(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """The trials, those together that differ in nothing but the seed."""
+    A metric may not be defined for every trial, and one run has no deviation.
+    """
     groups: dict[tuple, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(trial.without_seed, []).append(trial)
-    return list(groups.values())
-
-
-def _values(trials: Iterable[Trial]) -> dict[str, list[float]]:
-    """The results by metric; a metric may not be defined for every trial."""
-    values: dict[str, list[float]] = {}
-    for trial in trials:
-        for name, value in trial.metrics.items():
-            values.setdefault(name, []).append(value)
-    return values
-
-
-def _summary(trials: Iterable[Trial]) -> list[dict[str, object]]:
-    """For each setting mean and sample standard deviation of the metrics; one run has none."""
-    rows = []
-    for same in _repeated(trials):
-        ended = sum(1 for trial in same if trial.metrics)
-        row: dict[str, object] = {**dict(same[0].without_seed), "runs": ended}
-        for name, values in _values(same).items():
+    for setting, same in groups.items():
+        ended = [trial.metrics for trial in same if trial.metrics]
+        row: dict[str, Any] = {**dict(setting), "runs": len(ended)}
+        for name in dict.fromkeys(name for metrics in ended for name in metrics):
+            values = [metrics[name] for metrics in ended if name in metrics]
             row[name] = statistics.fmean(values)
             row[f"{name}_std"] = statistics.stdev(values) if values[1:] else ""
-        rows.append(row)
-    return rows
+        yield same, row
+
+
+def _best(trials: Iterable[Trial], metric: str) -> tuple[Trial, str]:
+    """The best trial of the best setting, and the spread of that over several seeds, in words."""
+
+    def standing(setting: tuple[list[Trial], dict[str, Any]]) -> tuple[bool, tuple[float, float]]:
+        same, row = setting
+        return row["runs"] == len(same), rank(row, metric)
+
+    same, row = max((each for each in _summary(trials) if each[1]["runs"]), key=standing)
+    best = max((t for t in same if t.metrics), key=lambda trial: rank(trial.metrics, metric))
+    if row["runs"] == 1:
+        return best, ""
+    mean, deviation = row[metric], row[f"{metric}_std"]
+    return best, f"; {metric} {mean:.4g} ± {deviation:.2g} over {row['runs']} seeds"
 
 
 def _write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:

@@ -132,7 +132,6 @@ class AfterUpdate(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def _log(self, logs: Metrics) -> None:
-        """Moves the bar; when a line is due, writes the metrics and begins new means."""
         means = {name: float(value) for name, value in logs.items()}
         line = self.step == self.total or self.step % self.settings.log_steps == 0
         self.progress.update(self.step, means, line=line)

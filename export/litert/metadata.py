@@ -178,8 +178,6 @@ def _mediapipe_metadata(
     outputs: Mapping[str, str],
     files: Collection[str],
 ) -> bytes:
-    """The flatbuffer of TFLITE_METADATA."""
-
     def tensor(name: str, description: str) -> Fields:
         has_labels = name == _LABELLED and LABELS_FILE in files
         labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []

@@ -56,7 +56,7 @@ def test_patience_ends_after_so_many_evaluations_without_a_better_one(accuracies
 
 def test_results_go_on_from_those_of_an_earlier_session():
     evaluations = evaluated(patience=2, keep_best=True)
-    evaluations.restore([[10, {"accuracy": 0.9}], [20, {"accuracy": 0.8}]])
+    evaluations.results = [(10, {"accuracy": 0.9}), (20, {"accuracy": 0.8})]
     evaluations.add(30, {"accuracy": 0.7})
     assert evaluations.over
     assert evaluations.kept(30) == 10

@@ -153,7 +153,6 @@ def run(out: str | os.PathLike) -> None:
 
 
 def _write_settings(out: Path) -> None:
-    """Writes the configurations of the trainings, and the program that queries the SavedModel."""
     settings = {
         "pretraining.yaml": _PRETRAINING,
         "finetuning.yaml": _FINETUNING + _INIT,
@@ -233,7 +232,6 @@ def _columns(file: Path) -> tuple[list[str], list[str]]:
 
 
 def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
-    """Draws demo.png, if matplotlib is installed."""
     from bert_tf.programs.demo import summary
     from bert_tf.report.curves import read_curves
 

@@ -88,7 +88,6 @@ def harvest(
 
 
 def _read(file: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The documentation strings of a file with their sentences."""
     return [(each, sentences(each)) for each in docstrings(file)]
 
 

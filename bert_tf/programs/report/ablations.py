@@ -157,7 +157,6 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
 
 
 def _block_weights(facts: RunFacts) -> int:
-    """The number of weights in the matrices of all blocks."""
     sizes = facts.encoder
     block = 4 * sizes.hidden_size**2 + 2 * sizes.hidden_size * sizes.intermediate_size
     return sizes.num_hidden_layers * block

@@ -164,7 +164,6 @@ class RunFacts:
 
 
 def _logs(run: RunFolder[RunConfig]) -> Path:
-    """The logs of a run; for a search, those of its best trial."""
     if not run.config.search:
         return run.logs
     # Other folders may be among the trials.

@@ -160,7 +160,6 @@ def distinct_names(folders: Sequence[str | os.PathLike]) -> list[str]:
 
 
 def _title(config: RunConfig, names: Iterable[str]) -> str:
-    """The title of data that the paper does not have."""
     return f"{config.task.replace('_', ' ').capitalize()}: {', '.join(names)}"
 
 
