@@ -220,23 +220,24 @@ class TextEmbedder(TaskModel):
 
     # ---- The loss and its gradient ------------------------------------------------------------
 
-    def compile(self, *args: Any, loss: Any = None, **kwargs: Any) -> None:
+    def compile(
+        self, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
         """Keras's `compile`, with a loss of vectors; see `EncoderModel`.
 
         Args:
-            *args: as in Keras.
+            optimizer: as in Keras.
             loss: an `EmbeddingLoss`; None is the one of the data of the last `fit`, or
                 `MultipleNegativesRanking`.
+            *args: as in Keras.
             **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded in so many parts,
                 twice, and the gradient is still that of the loss of the whole batch (GradCache).
 
         Raises:
             UserError: another loss, or one that does not fit the width of the vectors.
         """
-        optimizer, second, others = args[:1], args[1:2], args[2:]
-        loss = loss or (second and second[0]) or self._loss_of_fit or DEFAULTS[self._form]()
-        loss = self._checked(loss)
-        super().compile(*optimizer, *(None for _ in second), *others, **kwargs)
+        loss = self._checked(loss or self._loss_of_fit or DEFAULTS[self._form]())
+        super().compile(optimizer, None, *args, **kwargs)
         # Not Keras's to call: it would turn the numbers of texts into float32.
         self.loss = loss
 
