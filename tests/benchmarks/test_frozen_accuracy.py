@@ -21,19 +21,15 @@ from bert_tf.runs import setup
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
 from tests import tiny, tiny_questions, tiny_tags
+from tests.interpret import tiny_runs
 from tests.tasks.tiny_tasks import model_of
-from tests.tasks.tiny_texts import write_config
+from tests.tasks.tiny_texts import pairs, write_config, write_lines
 
 
 def write_stsb(folder):
-    source = random.Random(0)
     for split in ("train", "dev"):
-        lines = ["index\tsentence1\tsentence2\tscore"]
-        lines += [
-            f"{i}\t{tiny.sentence(source, 4)}\t{tiny.sentence(source, 3)}\t{i % 5}.0"
-            for i in range(20)
-        ]
-        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+        lines = (f"{i}\t{a}\t{b}\t{i % 5}.0" for i, (a, b, _) in enumerate(pairs(20)))
+        write_lines(folder / f"{split}.tsv", ["index\tsentence1\tsentence2\tscore", *lines])
     return write_config(folder, "regression", "path: ., format: stsb", epochs=1)
 
 
@@ -45,12 +41,8 @@ def write_swag(folder):
         endings = ",".join(tiny.sentence(source, 3) for _ in range(4))
         lines.append(f"{i},v,1,s,{tiny.sentence(source, 3)},the cat,gold,{endings},{i % 4}")
     for file in ("train", "val"):
-        (folder / f"{file}.csv").write_text("\n".join(lines) + "\n")
+        write_lines(folder / f"{file}.csv", lines)
     return write_config(folder, "multiple_choice", "path: ., format: swag", epochs=1)
-
-
-def write_unanswerable(folder):
-    return tiny_questions.write_finetuning(folder, unanswerable=True)
 
 
 WRITERS = {
@@ -59,7 +51,7 @@ WRITERS = {
     "SWAG": write_swag,
     "tags": tiny_tags.write_tagging,
     "SQuAD 1.1": tiny_questions.write_finetuning,
-    "SQuAD 2.0": write_unanswerable,
+    "SQuAD 2.0": tiny_runs.unanswerable,
 }
 
 
