@@ -61,7 +61,7 @@ def test_what_does_not_belong_together_is_refused(ways, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bilstm", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("bilstm", [False, True])
 def test_it_is_fine_tuned_and_evaluated_like_any_other(ways, tmp_path, bilstm):
     both = tmp_path / "both"
     side_by_side.join(*(ways / way for way in side_by_side.WAYS), both)

@@ -61,9 +61,7 @@ def test_fillings_are_the_models_own(answer, models, tokenizer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "attention", ["left_to_right", pytest.param("right_to_left", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("attention", ["left_to_right", "right_to_left"])
 def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, attention):
     keras.utils.set_random_seed(7)
     config = tiny.encoder_config(16, attention=attention)

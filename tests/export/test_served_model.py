@@ -45,15 +45,12 @@ def test_answers_stay_the_same(loaded, family):
 @pytest.mark.bfloat16
 @pytest.mark.parametrize(
     ("family", "output"),
-    [("classification", "probabilities")]
-    + [
-        pytest.param(*each, marks=pytest.mark.slow)
-        for each in (
-            ("mlm", "probabilities"),
-            ("nsp", "is_next"),
-            ("embedding", "embedding"),
-            ("regression", "score"),
-        )
+    [
+        ("classification", "probabilities"),
+        ("mlm", "probabilities"),
+        ("nsp", "is_next"),
+        ("embedding", "embedding"),
+        ("regression", "score"),
     ],
 )
 def test_in_bfloat16_answers_are_close(loaded, family, output):
