@@ -271,15 +271,7 @@ def test_paths_start_at_the_file_then_at_the_working_folder(load, tmp_path, monk
     assert run.tokenizer.vocab == str(tmp_path / "vocab.txt")
     assert run.data.path == str(elsewhere / "reviews")
     assert run.init.checkpoint == "glue/mnli"
-
-
-def test_a_path_of_the_command_line_starts_at_the_working_folder(load, tmp_path, monkeypatch):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    (tmp_path / "vocab.txt").touch()
-    (elsewhere / "vocab.txt").touch()
-
+    # One of the command line starts there at once.
     assert load("tokenizer.vocab=vocab.txt").tokenizer.vocab == str(elsewhere / "vocab.txt")
 
 
