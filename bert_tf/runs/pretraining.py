@@ -1,7 +1,6 @@
 """`bert-tf pretrain`: from a corpus to a pre-trained encoder."""
 
 import contextlib
-import dataclasses
 import functools
 import itertools
 import os
@@ -65,7 +64,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
         encoder = setup.make_encoder(run, tokenizer)
         model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
     parts = _open_parts(run, tokenizer, encoder.config.attention, cluster)
-    epochs_a_step = sum(part.share / part.data.steps_per_epoch for part in parts)
+    epochs_a_step = sum(share / data.steps_per_epoch for share, data in parts)
     steps = setup.total_updates(settings, 1, epochs_a_step)
     with cluster.strategy.scope():
         setup.load_initial_weights(run, model)
@@ -74,11 +73,11 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             accumulation_steps=settings.accumulation_steps,
             rematerialize=settings.rematerialize,
         )
-    sources = {TRAINING_DATA: _fingerprint(run, parts[0].data)}
+    sources = {TRAINING_DATA: _fingerprint(run, parts[0][1])}
     evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)
     with contextlib.ExitStack() as errors:
-        for part in parts:
-            errors.enter_context(part.data.explained_errors())
+        for _, data in parts:
+            errors.enter_context(data.explained_errors())
         updated = train(
             run.path,
             settings,
@@ -107,12 +106,8 @@ def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
     return metrics | {"perplexity": float(np.exp(metrics["masked_lm_loss"]))}
 
 
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """Sequences of one length, and in what share of the steps they are used."""
-
-    share: float
-    data: ShardData | RecordData
+# In what share of the steps sequences of one length are used, and these.
+_Part = tuple[float, ShardData | RecordData]
 
 
 def _open_parts(
@@ -132,7 +127,7 @@ def _open_parts(
         open_first()
     data = opened[0]
     if settings.long_length is None:
-        return [_Part(1.0, data)]
+        return [(1.0, data)]
     predictions = config.data.max_predictions_per_seq
     if predictions is not None:
         predictions = round(predictions * settings.long_length / settings.max_length)
@@ -145,7 +140,7 @@ def _open_parts(
         settings.long_batch_size or settings.batch_size,
         settings.long_length,
     )
-    return [_Part(1 - settings.long_fraction, data), _Part(settings.long_fraction, long_data)]
+    return [(1 - settings.long_fraction, data), (settings.long_fraction, long_data)]
 
 
 def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -> None:
@@ -173,14 +168,15 @@ def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -
 
 def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster) -> list[Phase]:
     phases = []
-    for share, part in zip(itertools.accumulate(p.share for p in parts), parts, strict=True):
-        dev = divided(cluster.strategy, functools.partial(_dev_batches, part.data, steps))
+    ends = itertools.accumulate(share for share, _ in parts)
+    for end, (_, data) in zip(ends, parts, strict=True):
+        dev = divided(cluster.strategy, functools.partial(_dev_batches, data, steps))
         phases.append(
             Phase(
-                end=round(share * steps),
-                batches_from=part.data.dataset,
+                end=round(end * steps),
+                batches_from=data.dataset,
                 evaluate=functools.partial(evaluate, model, dev),
-                tokens=_tokens(part.data),
+                tokens=_tokens(data),
                 together=True,
             )
         )

@@ -92,17 +92,17 @@ def _loop(condition: Callable[..., tf.Tensor], body: Callable[..., tuple], start
 
 
 def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:
-    return tf.nest.map_structure(lambda rows: _every(rows, part, parts), batch)
-
-
-def _every(rows: tf.Tensor | None, part: tf.Tensor | int, parts: int) -> tf.Tensor | None:
     """Rows part, part + parts, … of [batch, ...]; static shapes stay static, as XLA needs them."""
-    if rows is None:
-        return None
-    batch = rows.shape[0]
-    if batch is not None and batch % parts == 0:
-        count = batch // parts
-    else:
-        # A replica's share of the last batch may even have fewer rows than there are parts.
-        count = (tf.shape(rows)[0] - part + parts - 1) // parts
-    return tf.gather(rows, tf.range(count) * parts + part)
+
+    def every(rows: tf.Tensor | None) -> tf.Tensor | None:
+        if rows is None:
+            return None
+        size = rows.shape[0]
+        if size is not None and size % parts == 0:
+            count = size // parts
+        else:
+            # A replica's share of the last batch may even have fewer rows than there are parts.
+            count = (tf.shape(rows)[0] - part + parts - 1) // parts
+        return tf.gather(rows, tf.range(count) * parts + part)
+
+    return tf.nest.map_structure(every, batch)
