@@ -402,9 +402,9 @@ def test_settings_that_make_no_sense_are_refused(given, message):
         losses_of(given)
 
 
-def test_a_family_without_matched_says_so():
+def test_a_family_that_does_not_say_what_it_predicts_cannot_be_distilled():
     class Plain(bert_tf.TextClassifier):
-        matched = bert_tf.tasks.task_model.TaskModel.matched
+        predicts = None
 
     make = lambda: Plain(encoder(), tokenizer(), ["bad", "good"])  # noqa: E731
     with pytest.raises(UserError, match="a Plain cannot be distilled"):
