@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from bert_tf.checkpoints import keys
 from bert_tf.checkpoints.huggingface_weights import SAFETENSORS, TENSORFLOW, TORCH
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
@@ -21,12 +22,8 @@ from bert_tf.errors import UserError
 _SCHEME = "hf://"
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
-_PLAIN_FILES = [
-    *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
-    *("added_tokens.json", "special_tokens_map.json"),
-]
+_PLAIN_FILES = ["vocab.txt", *keys.files()]
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
-_MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
 _FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 
@@ -61,8 +58,8 @@ def fetch(address: str) -> Path:
     from huggingface_hub import errors, snapshot_download
 
     def get(*files: str) -> Path:
-        plain = [*_PLAIN_FILES, *_MODULE_FILES]
-        patterns = [*plain, *_OWN_FILES, *(f"{_FOLDERS}/{each}" for each in plain), *files]
+        of_modules = [f"{_FOLDERS}/{each}" for each in _PLAIN_FILES]
+        patterns = [*_PLAIN_FILES, *_OWN_FILES, *of_modules, *files]
         return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
     def weights(places: Iterable[str], name: str, shards: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import plain_json, tf_files
+from bert_tf.checkpoints import keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
@@ -102,13 +102,15 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     weights = {name: name for name in tensors.shapes if name not in (*slots, *_COUNTERS)}
     model, head = TABLE.model_in(tensors)
     description = Description(model, head, encoder_config(sizes(fields), path))
+    notes = [*keys.check(path, fields, CONFIG_FILE).values()]
+    notes += [f"{len(slots)} slot variables of the optimizer skipped"] if slots else []
     return Checkpoint(
         prefix.parent,
         description.supplemented(fields, path),
         tensors.renamed(weights),
         TABLE,
         lambda: read_beside(prefix.parent),
-        (f"{len(slots)} slot variables of the optimizer skipped",) if slots else (),
+        tuple(notes),
     ).check()
 
 

@@ -9,6 +9,7 @@ own since version 6, in a key of config.json since 4, and before that in another
 since 4 read the key of config.json.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from bert_tf.checkpoints import (
     heads,
     huggingface_tokenizer,
     huggingface_weights,
+    keys,
     plain_json,
     tensors,
 )
@@ -93,14 +95,19 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_new",
     "gelu_python_tanh": "gelu_new",
 }
+# What tools of training and the classes with a head put before the names.
+_PREFIXES = re.compile(r"(?:module\.|_orig_mod\.|model\.)*(?:bert\.)?")
 # Names of weights in old versions -> today's.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Tensors that repeat another one, or are no weights.
 _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
 
-# A cross-encoder's own file, and its keys in config.json.
-_CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+# A cross-encoder's own files, and its keys in config.json.
+_CROSS_ENCODER_FILE, _TRANSFORMER_FILE = (
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
+)
 _KEY, _OLD_KEY = "sentence_transformers", "sbert_ce_default_activation_function"
 # Our names of activations -> torch's.
 _SCORES = {
@@ -122,16 +129,13 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise UserError(
             f"{path} describes a {fields['model_type']} model, but bert_tf reads only BERT models"
         )
-    if fields.get("position_embedding_type", "absolute") != "absolute":
-        other = fields["position_embedding_type"]
-        raise UserError(
-            f"{path}: position_embedding_type is {other}; bert_tf supports only absolute"
-        )
+    of_keys = keys.check(path, fields, CONFIG_FILE, f"{CONFIG_FILE} of bert")
     weights, encoder = _weights(folder), _encoder(fields, path)
     files = TokenizerFiles(folder)
-    found, settings = _heads(fields, weights), {}
+    found, settings = _heads(fields, weights), dict[str, Any]()
     if 1 in found.values():  # a cross-encoder has one output
-        settings = _cross_encoder(folder, fields, files, encoder)
+        settings, more = _cross_encoder(folder, fields, files, encoder)
+        of_keys |= more
     if found or _architecture_in(fields) == _BARE:
         dropout = fields.get("classifier_dropout")
         model, head = heads.chosen(
@@ -142,11 +146,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     else:
         model, head = TABLE.model_in(weights)
-    notes = files.differences()
-    if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
-        notes += (
-            "warning: its separate output matrix is ignored; the word embeddings are used instead",
-        )
+    if model != heads.PRETRAINER:
+        of_keys.pop("tie_word_embeddings", None)
     description = Description(
         model,
         head,
@@ -164,7 +165,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         weights,
         TABLE,
         files.vocabulary,
-        notes,
+        (*of_keys.values(), *files.notes),
     ).check()
 
 
@@ -218,7 +219,7 @@ def _weights(folder: Path) -> Tensors:
     found = huggingface_weights.open_folder(folder)
     names = {}
     for original in found.shapes:
-        name = original.removeprefix("bert.")
+        name = _PREFIXES.sub("", original)
         for old, new in _OLD_NAMES.items():
             name = name.replace(old, new)
         names[name] = original
@@ -327,22 +328,26 @@ def _config(
 
 def _cross_encoder(
     folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
-) -> dict[str, Any]:
-    """The settings of a cross-encoder; {} if the folder is not that of one.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one.
 
     An activation that bert_tf does not have keeps torch's name.
     """
     found = _activation(folder, config)
     if found is None:
-        return {}
+        return {}, {}
+    notes: dict[str, str] = {}
+    lengths = [files.max_length(), encoder.max_position_embeddings]
+    for name in (_CROSS_ENCODER_FILE, _TRANSFORMER_FILE):
+        path = folder / name
+        fields = plain_json.read_object(path, "configuration") if path.is_file() else {}
+        notes |= keys.check(path, fields, name, f"{name} of {heads.CROSS_ENCODER}")
+        lengths.append(fields.get("max_seq_length"))
     # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.
     short = found.rpartition(".")[2].lower()
     ours = short if found.startswith("torch.nn.") and short in _SCORES else found
-    settings = {"activation": ours or "sigmoid"}
-    longest = files.max_length()
-    if longest is None:
-        return settings
-    return settings | {"max_length": min(longest, encoder.max_position_embeddings)}
+    longest = min(each for each in lengths if type(each) is int and each > 0)
+    return {"activation": ours or "sigmoid", "max_length": longest}, notes
 
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:

@@ -4,14 +4,15 @@ transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every v
 BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.checkpoints import plain_json
-from bert_tf.checkpoints.checkpoint import listed
+from bert_tf.checkpoints import keys, plain_json
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import (
+    CLS,
+    SEP,
     SPECIAL_TOKENS,
     TokenizerSettings,
     check_vocabulary,
@@ -22,12 +23,8 @@ from bert_tf.io.vocabulary import (
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
 ADDED_FILE = "added_tokens.json"
+SPECIAL_FILE = "special_tokens_map.json"
 
-# Keys that say how words are cut, and the values for BERT's own way.
-_OWN_TOKENIZERS = {
-    "word_tokenizer_type": ("basic", None),
-    "subword_tokenizer_type": ("wordpiece", None),
-}
 # Python refuses to read a number with thousands of digits.
 _MOST_DIGITS = 18
 # transformers' own longest word, in characters.
@@ -36,16 +33,29 @@ _LONGEST_WORD = 100
 # transformers writes a far larger number for no limit.
 _NO_LENGTH = 10**9
 _CHINESE = "tokenize_chinese_chars"
-# The settings of tokenizer_config.json -> their names in tokenizer.json.
-_NORMALIZER = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    _CHINESE: "handle_chinese_chars",
-}
+_CLEANING = ("do_lower_case", "strip_accents", _CHINESE)
+_NAMED_TOKENS = ("bos_token", "eos_token", "additional_special_tokens", "extra_special_tokens")
+# Classes that take every part of tokenizer.json as it is.
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+
+def _template(*parts: str) -> list[dict[str, Any]]:
+    """A template of tokenizer.json, from names with their segments, such as "A0" and "[SEP]1"."""
+    kinds = ("SpecialToken" if part.startswith("[") else "Sequence" for part in parts)
+    fields = ({"id": part[:-1], "type_id": int(part[-1])} for part in parts)
+    return [{kind: each} for kind, each in zip(kinds, fields, strict=True)]
+
+
+# What BERT's post-processors add to one text and to two.
+_SINGLE = _template("[CLS]0", "A0", "[SEP]0")
+_PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 
 
 class TokenizerFiles:
     """What the tokenizer's files of `folder` say; each JSON file is read once, here.
+
+    Attributes:
+        notes: messages on what is read otherwise or not at all.
 
     Raises:
         UserError: a file is not JSON.
@@ -53,24 +63,38 @@ class TokenizerFiles:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._config, self._tokenizer, self._added_ids = (
-            plain_json.read_object(folder / name, "tokenizer") if (folder / name).is_file() else {}
-            for name in (CONFIG_FILE, TOKENIZER_FILE, ADDED_FILE)
+        self._fields = {
+            name: plain_json.read_object(folder / name, "tokenizer")
+            for name in (CONFIG_FILE, SPECIAL_FILE, ADDED_FILE, TOKENIZER_FILE)
+            if (folder / name).is_file()
+        }
+        self._config, self._tokenizer = (
+            self._fields.get(name, {}) for name in (CONFIG_FILE, TOKENIZER_FILE)
         )
-        self._cleaning = self._settings_of_cleaning()
+        self.notes: tuple[str, ...] = ()
+        self._cleaning: dict[str, Any] = dict.fromkeys(_CLEANING)
+        self._refusal: UserError | None = None
+        try:
+            self._check()
+        except UserError as error:
+            # The encoder can be used without this tokenizer.
+            self._refusal = error
+        self._cleaning |= {name: self._config[name] for name in _CLEANING if name in self._config}
         self._added = self._added_tokens()
 
     def vocabulary(self) -> tuple[str, ...] | None:
         """The pieces in the order of their ids; None if the folder has no vocabulary.
 
         Raises:
-            UserError: it is not a BERT vocabulary.
+            UserError: it is not a BERT vocabulary, or the files have a setting that bert_tf's
+                tokenizer cannot follow.
         """
-        self._check_class()
+        if self._refusal is not None:
+            raise self._refusal
         pieces = read_beside(self._folder)
         path = self._folder / TOKENIZER_FILE
         if pieces is not None:
-            return self._with_added(pieces)
+            return self._with_added(pieces, {*pieces})
         if not path.is_file():
             return None
         fields = self._tokenizer
@@ -81,9 +105,10 @@ class TokenizerFiles:
             whole = [ids[piece] for piece in ordered] == list(range(len(ids)))
         except (KeyError, TypeError, ValueError):
             whole = False
-        if not whole or fields["model"].get("type") != "WordPiece":
+        if not whole:
             raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
-        return self._with_added(check_vocabulary(ordered, f"vocabulary of {path}"))
+        pieces = check_vocabulary(ordered, f"vocabulary of {path}")
+        return self._with_added(pieces, fields["model"]["vocab"])
 
     def lower_case(self) -> bool | None:
         """Whether the tokenizer lower-cases; None if no file says so."""
@@ -93,16 +118,23 @@ class TokenizerFiles:
     def settings(self) -> dict[str, Any]:
         """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
 
-        transformers leaves special and added tokens whole. A word of more than 100 characters is
-        [UNK] unless tokenizer.json says otherwise.
+        transformers leaves special and added tokens whole, unless `split_special_tokens` is true.
+        A word of more than 100 characters is [UNK] unless tokenizer.json says otherwise.
 
         Raises:
             UserError: bert_tf's tokenizer cannot have one of the settings.
         """
         model = self._tokenizer.get("model")
+        is_text = self._config.get("split_special_tokens") is True
+        found: dict[bool, list[str]] = {True: [], False: []}
+        for token, each in self._added.items():
+            special = each.get("special") is True
+            if not (is_text and special):
+                found[each.get("normalized", not special) is True].append(token)
         fields = {
-            "special_tokens": "whole",
-            "added_tokens": list(self._added),
+            "special_tokens": "text" if is_text else "whole",
+            "added_tokens": found[True],
+            "exact_tokens": found[False],
             "longest_word": model.get("max_input_chars_per_word", _LONGEST_WORD)
             if isinstance(model, dict)
             else _LONGEST_WORD,
@@ -112,49 +144,122 @@ class TokenizerFiles:
                 fields[ours] = self._cleaning[name]
         return TokenizerSettings.from_dict(fields, str(self._folder)).besides_casing
 
-    def differences(self) -> tuple[str, ...]:
-        """Warnings where the tokenizer and ours find added tokens in different places."""
-        notes = []
-        alone = [name for name, each in self._added.items() if each.get("single_word") is True]
-        exact = [name for name, each in self._added.items() if each.get("normalized") is False]
-        if alone:
-            notes.append(
-                "warning: its own tokenizer takes these added tokens only for whole words, "
-                f"bert_tf's also inside words: {listed(tuple(alone))}"
-            )
-        if exact and self._cleaning["do_lower_case"] is not False:
-            notes.append(
-                "warning: its own tokenizer tells capitals from small letters in these added "
-                f"tokens, bert_tf's does not: {listed(tuple(exact))}"
-            )
-        return tuple(notes)
-
     def max_length(self) -> int | None:
         """The most tokens of an input; None if no file says so."""
-        value = self._config.get("model_max_length")
+        value = self._config.get("model_max_length", self._config.get("max_len"))
         return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
-    def _check_class(self) -> None:
-        """Raises UserError if the words are cut by a program that bert_tf does not have."""
-        for name, own in _OWN_TOKENIZERS.items():
-            if name in self._config and self._config[name] not in own:
-                raise UserError(
-                    f"{self._folder / CONFIG_FILE}: {name} is {self._config[name]!r}; bert_tf has "
-                    "only BERT's own tokenizer, so it cannot read texts for this checkpoint"
-                )
+    def _check(self) -> None:
+        """Finds the notes, and what tokenizer.json says of cleaning.
 
-    def _settings_of_cleaning(self) -> dict[str, Any]:
-        """The settings for cleaning text; tokenizer_config.json overrides tokenizer.json."""
-        found: dict[str, Any] = dict.fromkeys(_NORMALIZER)
-        normalizer = self._tokenizer.get("normalizer")
-        if isinstance(normalizer, dict):
-            found |= {name: normalizer.get(theirs) for name, theirs in _NORMALIZER.items()}
-        return found | {name: self._config[name] for name in _NORMALIZER if name in self._config}
+        Raises:
+            UserError: bert_tf's tokenizer cannot follow a setting.
+        """
+        for name, fields in self._fields.items():
+            self._check_keys(name, fields)
+        for _, _, fields in self._listed_tokens():
+            self._check_keys(f"{TOKENIZER_FILE}: added_tokens", fields)
+        if isinstance(model := self._tokenizer.get("model"), dict):
+            self._check_keys(f"{TOKENIZER_FILE}: model", model)
+        if "normalizer" in self._tokenizer:
+            self._read_normalizer()
+        if "pre_tokenizer" in self._tokenizer:
+            kinds = {kind for kind, _ in self._steps("pre_tokenizer", "pretokenizers")}
+            # Words end at spaces and at punctuation marks, which are words themselves.
+            if "BertPreTokenizer" not in kinds and kinds != {"WhitespaceSplit", "Punctuation"}:
+                raise self._refused("pre_tokenizer", "bert_tf cuts words as BertPreTokenizer does")
+        if "post_processor" in self._tokenizer and not self._post_processor_is_berts():
+            raise self._refused(
+                "post_processor", "bert_tf sets [CLS] and [SEP] around texts as BERT does"
+            )
+
+    def _post_processor_is_berts(self) -> bool:
+        post = self._tokenizer["post_processor"]
+        if post is None:  # transformers' classes for BERT make their own
+            return self._config.get("tokenizer_class") not in _GENERIC
+        if not isinstance(post, dict):
+            return False
+        if post.get("type") == "BertProcessing":
+            ends = (post.get(name) for name in ("cls", "sep"))
+            return [each[0] for each in ends if isinstance(each, list) and each] == [CLS, SEP]
+        return (post.get("single"), post.get("pair")) == (_SINGLE, _PAIR)
+
+    def _read_normalizer(self) -> None:
+        """Finds the settings that a normalizer, or a sequence of them, amounts to."""
+        lowers = strips = splits = False
+        form = ""  # the last normal form
+        steps = self._steps("normalizer", "normalizers")
+        for kind, step in steps:
+            if kind == "BertNormalizer":
+                lower, accents = step.get("lowercase") is True, step.get("strip_accents")
+                if lower if accents is None else accents is True:
+                    strips, form = True, "NFD"
+                lowers |= lower
+                splits |= step.get("handle_chinese_chars") is not False
+            elif kind == "StripAccents" and form == "NFD":
+                strips = True
+            elif kind == "Lowercase":
+                lowers = True
+            elif kind != "Strip":
+                form = kind
+        if form != ("NFD" if strips else ""):
+            raise self._refused(
+                "normalizer", "bert_tf decomposes characters only to strip accents after that"
+            )
+        self._cleaning = dict(zip(_CLEANING, (lowers, strips, splits), strict=True))
+        if strips == lowers:
+            self._cleaning["strip_accents"] = None
+        if not any(kind == "BertNormalizer" for kind, _ in steps):
+            self.notes += (
+                f"warning: {TOKENIZER_FILE}: its own normalizer keeps control characters, "
+                "bert_tf's drops them",
+            )
+
+    def _steps(self, part: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
+        """The kinds and fields of the steps of a part of tokenizer.json, which may be nested.
+
+        Raises:
+            UserError: bert_tf has no such step.
+        """
+        steps, left = [], [self._tokenizer[part]]
+        while left:
+            each = left.pop(0)
+            if each is None:
+                continue
+            kind = str(each.get("type")) if isinstance(each, dict) else ""
+            if kind == "Sequence" and isinstance(each.get(inner), list):
+                left = each[inner] + left
+                continue
+            self._check_keys(f"{TOKENIZER_FILE}: {part}", {kind: each})
+            if (own := f"{TOKENIZER_FILE}: {kind}") in keys.TABLE:
+                self._check_keys(own, each)
+            steps.append((kind, each))
+        return steps
+
+    def _check_keys(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Checks the keys of a file, or of a part of tokenizer.json."""
+        found = keys.check(self._folder / name, fields, name).values()
+        self.notes += tuple(each for each in found if each not in self.notes)
+
+    def _refused(self, part: str, why: str) -> UserError:
+        value = plain_json.shown(self._tokenizer[part])
+        return UserError(f"{self._folder / TOKENIZER_FILE}: {part} is {value}; {why}")
 
     def _added_tokens(self) -> dict[str, dict[str, Any]]:
         """The tokens that were added to BERT's, in the order of their ids, with their fields."""
-        tokens: list[tuple[Any, Any, dict[str, Any]]]  # token, id, its other fields
-        tokens = [(token, id, {}) for token, id in self._added_ids.items()]
+        found: dict[str, dict[str, Any]] = {}
+        for token, id, each in self._listed_tokens():
+            if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
+                found[token] = found.get(token, {}) | each | {"id": id}
+        found = dict(sorted(found.items(), key=lambda item: item[1]["id"]))
+        for token in self._named_tokens():
+            found.setdefault(token, {"special": True})
+        return found
+
+    def _listed_tokens(self) -> list[tuple[Any, Any, dict[str, Any]]]:
+        """What the files say to be added tokens: the token, its id and its fields."""
+        tokens: list[tuple[Any, Any, dict[str, Any]]]
+        tokens = [(token, id, {}) for token, id in self._fields.get(ADDED_FILE, {}).items()]
         decoder = self._config.get("added_tokens_decoder")
         tokens += [
             (each.get("content"), int(id), each)
@@ -162,26 +267,49 @@ class TokenizerFiles:
             if isinstance(each, dict) and id.isdecimal() and len(id) <= _MOST_DIGITS
         ]
         entries = self._tokenizer.get("added_tokens")
-        tokens += [
+        return tokens + [
             (each.get("content"), each.get("id"), each)
             for each in (entries if isinstance(entries, list) else ())
             if isinstance(each, dict)
         ]
-        found: dict[str, dict[str, Any]] = {}
-        for token, id, each in tokens:
-            if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
-                found[token] = found.get(token, {}) | each | {"id": id}
-        return dict(sorted(found.items(), key=lambda item: item[1]["id"]))
 
-    def _with_added(self, pieces: tuple[str, ...]) -> tuple[str, ...]:
+    def _named_tokens(self) -> list[str]:
+        """Further special tokens that the files name, without saying their ids."""
+        named: list[Any] = []
+        for file in (CONFIG_FILE, SPECIAL_FILE):
+            for key in _NAMED_TOKENS:
+                value = self._fields.get(file, {}).get(key)
+                if isinstance(value, dict) and "content" not in value:
+                    value = [*value.values()]
+                named += value if isinstance(value, list) else [value]
+        plain = [keys.plain(each) for each in named]
+        return [
+            each for each in plain if isinstance(each, str) and each not in (*SPECIAL_TOKENS, "")
+        ]
+
+    def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
         """The pieces of the vocabulary and the added tokens whose ids follow.
 
+        Args:
+            pieces: the vocabulary, or all but its last added tokens.
+            known: the pieces of words.
+
         Raises:
-            UserError: an added token has an id that is another piece's, or leaves a gap.
+            UserError: an added token has an id that is another piece's, or leaves a gap; or cleaned
+                words would have to match it too.
         """
+        exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
-            id = fields["id"]
-            if id == len(pieces):
+            id = fields.get("id")
+            if token in exact and token in known and token.islower() and token.isalnum():
+                raise UserError(
+                    f"{self._folder}: the added token {token!r} with normalized false is a word of "
+                    "the vocabulary too; bert_tf would not find it in capitals, so remove it from "
+                    "the added tokens"
+                )
+            if id is None:
+                pieces += () if token in pieces else (token,)
+            elif id == len(pieces):
                 pieces += (token,)
             elif not (0 <= id < len(pieces) and pieces[id] == token):
                 raise UserError(
@@ -217,16 +345,18 @@ def write(
     fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
-    if added := tokenizer.get("added_tokens"):
+    added = dict.fromkeys(tokenizer.get("added_tokens", ()), True)
+    added |= dict.fromkeys(tokenizer.get("exact_tokens", ()), False)
+    if added:
         fields["added_tokens_decoder"] = {
             str(pieces.index(token)): {
                 "content": token,
                 "lstrip": False,
-                "normalized": True,
+                "normalized": normalized,
                 "rstrip": False,
                 "single_word": False,
                 "special": False,
             }
-            for token in added
+            for token, normalized in added.items()
         }
     plain_json.write(folder / CONFIG_FILE, fields)

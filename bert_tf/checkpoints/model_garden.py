@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import yaml
 
-from bert_tf.checkpoints import google, heads, plain_json, tf_files
+from bert_tf.checkpoints import google, heads, keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import (
     HEADS_FIRST,
@@ -30,10 +31,12 @@ from bert_tf.checkpoints.correspondence import (
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.io.files import read_text
 from bert_tf.io.vocabulary import read_beside
 
 CONFIG_FILE = google.CONFIG_FILE
 PREFIX = google.PREFIX
+PARAMS_FILE = "params.yaml"
 READER = "Model Garden"
 
 _LAYER = "transformer/layer_{n}/"
@@ -80,6 +83,14 @@ TABLE = Table(
     ),
 )
 
+# The keys of an encoder in params.yaml that have other names in bert_config.json.
+_OF_PARAMS = {
+    "num_layers": "num_hidden_layers",
+    "hidden_activation": "hidden_act",
+    "dropout_rate": "hidden_dropout_prob",
+    "attention_dropout_rate": "attention_probs_dropout_prob",
+}
+
 # The end of a variable's full name, which begins with the names of the objects that hold it.
 _NAME = re.compile(
     rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
@@ -101,16 +112,41 @@ Layers = Callable[[str], tf.train.Checkpoint | None]
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
 
-    The tensors give the sizes. bert_config.json, if it is there, gives the other settings;
-    otherwise they are those of Model Garden's BERT.
+    The tensors give the sizes. bert_config.json, if it is there, or else params.yaml, gives the
+    other settings; otherwise they are those of Model Garden's BERT.
 
     Raises:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
     """
     path = prefix.parent / CONFIG_FILE
-    fields = plain_json.read_object(path, "model configuration") if path.is_file() else {}
+    if path.is_file():
+        fields = plain_json.read_object(path, "model configuration")
+        of_keys = keys.check(path, fields, CONFIG_FILE)
+    else:
+        fields, of_keys = _of_params(prefix.parent / PARAMS_FILE)
     tensors, notes = named_tensors(prefix, tensors)
+    notes = (*of_keys.values(), *notes)
     return described(prefix.parent, tensors, fields, notes, lambda: read_beside(prefix.parent))
+
+
+def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The encoder's fields in the file of an experiment, and notes; {} and {} without the file.
+
+    The fields have the names of bert_config.json.
+    """
+    try:
+        text = read_text(path, "experiment") if path.is_file() else ""
+        encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
+        kind = encoder["type"]
+        fields = {**encoder[kind]}
+    except yaml.YAMLError as error:
+        first = str(error).splitlines()[0]
+        raise UserError(f"{path} is not YAML ({first}); copy it again, or remove it") from None
+    except (KeyError, TypeError):  # it describes no encoder
+        return {}, {}
+    notes = keys.check(f"{path}: encoder", encoder, f"{PARAMS_FILE}: encoder")
+    notes |= keys.check(f"{path}: bert", fields, f"{PARAMS_FILE}: bert")
+    return {_OF_PARAMS.get(name, name): value for name, value in fields.items()}, notes
 
 
 def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, ...]]:

@@ -19,6 +19,7 @@ from bert_tf.checkpoints import (
     huggingface,
     huggingface_tokenizer,
     huggingface_weights,
+    keys,
     plain_json,
     tensors,
 )
@@ -56,7 +57,6 @@ _POOLING_KEYS = {
     "pooling_mode_lasttoken": "last_token",
 }
 _LINEAR = ("linear.weight", "linear.bias")
-_SENTENCE = "sentence_embedding"
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
@@ -96,10 +96,13 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         UserError: a file is missing or damaged, or the folder holds a module or a setting that
             bert_tf does not support.
     """
-    transformer, pooling, dense, normalize = _in_order(folder, _modules(folder))
+    modules, notes = _modules(folder)
+    transformer, pooling, dense, normalize = _in_order(folder, modules)
     inner = huggingface.open_checkpoint(transformer)
     config, fields = _fields(folder / CONFIG_FILE), _fields(transformer / _TRANSFORMER_FILE)
-    _check_transformer(fields, transformer / _TRANSFORMER_FILE)
+    for file, found in ((folder / CONFIG_FILE, config), (transformer / _TRANSFORMER_FILE, fields)):
+        notes |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
+    _check_modality(fields, transformer / _TRANSFORMER_FILE)
     lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
     if _field(fields, "do_lower_case", bool, False, transformer / _TRANSFORMER_FILE):
         if lower_case is False:  # the texts are lower-cased before its tokenizer
@@ -120,11 +123,6 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         embedder.similarity_function(settings["similarity_function"])
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    if config.get("truncate_dim") is not None:
-        raise UserError(
-            f"{path}: truncate_dim is {config['truncate_dim']!r}, but bert_tf does not truncate "
-            "vectors; remove the key, and truncate the vectors yourself"
-        )
     width = inner.encoder.output_size * len(embedder.poolings(settings["pooling"]))
     layers, weights = [], [inner.tensors]
     for number, each in enumerate(dense):
@@ -145,7 +143,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         tensors.joined(*weights),
         TABLE,
         inner.read_vocabulary,
-        inner.notes,
+        (*inner.notes, *notes.values()),
     ).check()
 
 
@@ -232,10 +230,10 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path:
     return default if value is None else plain_json.checked(path, name, value, kind)
 
 
-def _modules(folder: Path) -> list[_Module]:
-    """The modules in their order."""
+def _modules(folder: Path) -> tuple[list[_Module], dict[str, str]]:
+    """The modules in their order, and notes on the keys of their files."""
     path = folder / MODULES_FILE
-    found = []
+    found, notes = list[_Module](), dict[str, str]()
     for entry in plain_json.read_array(path, "list of modules"):
         if not isinstance(entry, dict) or not all(
             isinstance(entry.get(name), str) for name in ("path", "type")
@@ -252,8 +250,12 @@ def _modules(folder: Path) -> list[_Module]:
             )
         if plain_json.is_outside(place):
             raise UserError(f"{path} names a folder outside the checkpoint: {shown(place)}")
+        notes |= keys.check(path, entry, MODULES_FILE)
         found.append(_Module(name, folder / place))
-    return found
+        table, file = f"{name}/{_MODULE_FILE}", found[-1].folder / _MODULE_FILE
+        if table in keys.TABLE:
+            notes |= keys.check(file, _fields(file), table)
+    return found, notes
 
 
 def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Path], bool]:
@@ -276,32 +278,17 @@ def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Pa
             f"{folder / MODULES_FILE} lists {len(dense)} Dense modules; bert_tf supports at most "
             f"{embedder.MOST_DENSE}"
         )
-    for each in (*dense, *modules[len(modules) - normalize :]):
-        path = each.folder / _MODULE_FILE
-        for name in ("module_input_name", "module_output_name"):
-            value = _field(_fields(path), name, str, _SENTENCE, path)
-            if value != _SENTENCE:
-                raise UserError(
-                    f"{path}: {name} is {shown(value)}; bert_tf supports only {_SENTENCE}"
-                )
     return modules[0].folder, modules[1].folder, [each.folder for each in dense], normalize
 
 
-def _check_transformer(fields: Mapping[str, Any], path: Path) -> None:
+def _check_modality(fields: Mapping[str, Any], path: Path) -> None:
     """Raises UserError if anything but the transformer's last layer is pooled."""
     modality = _field(fields, "modality_config", dict, {}, path)
-    text = _field(modality, "text", dict, {}, path)
-    for name, value, usual in (
-        ("transformer_task", fields.get("transformer_task"), "feature-extraction"),
-        ("module_output_name", fields.get("module_output_name"), "token_embeddings"),
-        ("method_output_name", text.get("method_output_name"), "last_hidden_state"),
-        ("processing_kwargs", fields.get("processing_kwargs") or None, None),
-    ):
-        if value not in (None, usual):
-            raise UserError(
-                f"{path}: {name} is {shown(value)}; bert_tf supports only a transformer "
-                "whose last layer is pooled"
-            )
+    name = _field(modality, "text", dict, {}, path).get("method_output_name")
+    if name not in (None, "last_hidden_state"):
+        raise UserError(
+            f"{path}: method_output_name is {shown(name)}; bert_tf supports only last_hidden_state"
+        )
 
 
 def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:
@@ -357,8 +344,6 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
             f"{path}: in_features is {found}, but the input vectors have {width} dimensions; copy "
             "the checkpoint again"
         )
-    if _field(fields, "use_residual", bool, False, path):
-        raise UserError(f"{path}: use_residual is true, which bert_tf does not support")
     name = _field(fields, "activation_function", str, _activation_path("Tanh"), path)
     activation = name.rpartition(".")[2]
     if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:

@@ -30,6 +30,8 @@ class TokenizerConfig(Section):
     """
     added_tokens: list[str] | None = None
     """Further pieces of the vocabulary that stay whole in a text."""
+    exact_tokens: list[str] | None = None
+    """As `added_tokens`, with capitals and accents as they are written here."""
     longest_word: Count | None = None
     """Characters of the longest word that is cut into pieces (default: 200); a longer one is
     `[UNK]`.

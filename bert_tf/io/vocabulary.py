@@ -27,7 +27,11 @@ _ALLOWED = {
     "special_tokens": '"text" or "whole"',
     "longest_word": f"a whole number from 1 to {LONGEST_WORD}",
     "added_tokens": "strings that are not blank",
+    "exact_tokens": "strings that are not blank",
 }
+
+# The settings that are lists of strings.
+_LISTS = ("added_tokens", "exact_tokens")
 
 # What does not count at the ends of a line. Other kinds of spaces are pieces of published
 # vocabularies.
@@ -48,6 +52,7 @@ class TokenizerSettings:
         special_tokens: whether "[MASK]" and the others are plain "text", or stay "whole".
         added_tokens: strings that stay whole in text; each is a piece of the vocabulary.
         longest_word: a word of more characters is [UNK].
+        exact_tokens: as `added_tokens`, in the text as it is given, before it is cleaned.
 
     Raises:
         UserError: a value is none of these.
@@ -59,17 +64,20 @@ class TokenizerSettings:
     special_tokens: str = "text"
     added_tokens: tuple[str, ...] = ()
     longest_word: int = 200
+    exact_tokens: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "added_tokens", tuple(self.added_tokens))
+        for name in _LISTS:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         kinds = {"lower_case": bool, "strip_accents": bool | None, "split_chinese": bool}
         wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
         if self.special_tokens not in ("text", "whole"):
             wrong.append("special_tokens")
         if type(self.longest_word) is not int or not 1 <= self.longest_word <= LONGEST_WORD:
             wrong.append("longest_word")
-        if not all(isinstance(token, str) and token.strip() for token in self.added_tokens):
-            wrong.append("added_tokens")
+        for name in _LISTS:
+            if not all(isinstance(each, str) and each.strip() for each in getattr(self, name)):
+                wrong.append(name)
         if wrong:
             raise UserError(
                 f"{wrong[0]} of the tokenizer is {getattr(self, wrong[0])!r}; it must be "
@@ -83,9 +91,12 @@ class TokenizerSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that are not the default, as plain data for JSON."""
-        fields = dataclasses.asdict(self) | {"added_tokens": [*self.added_tokens]}
-        default = dataclasses.asdict(TokenizerSettings()) | {"added_tokens": []}
-        return {name: value for name, value in fields.items() if value != default[name]}
+        default = TokenizerSettings()
+        return {
+            name: [*value] if name in _LISTS else value
+            for name, value in vars(self).items()
+            if value != getattr(default, name)
+        }
 
     def first_difference(self, other: "TokenizerSettings") -> str | None:
         """The name of the first setting that differs from the other's; None if none does."""
@@ -113,8 +124,9 @@ class TokenizerSettings:
                     f"{name}: the tokenizer has an unknown setting {each!r}; update bert_tf, or "
                     "copy it again"
                 )
-        if not isinstance(fields.get("added_tokens", []), list | tuple):
-            raise UserError(f"{name} is damaged (added_tokens is not a list); copy it again")
+        for each in _LISTS:
+            if not isinstance(fields.get(each, []), list | tuple):
+                raise UserError(f"{name} is damaged ({each} is not a list); copy it again")
         try:
             return cls(**fields)
         except UserError as error:

@@ -13,7 +13,7 @@ has added tokens with spaces in them.)
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -114,7 +114,8 @@ def prepare(texts: tf.Tensor, settings: TokenizerSettings) -> Prepared:
     def cut() -> Prepared:
         rows = positions(dirty)
         uncleaned = tf.gather(texts, rows)
-        if any(" " in each for each in added_tokens(settings).values()):
+        whole = added_tokens(settings) | _exact_tokens(settings)
+        if any(" " in each for each in whole.values()):
             words = tf.RaggedTensor.from_tensor(uncleaned[:, None])
         else:
             words = tf.strings.split(uncleaned, " ")
@@ -168,7 +169,7 @@ def _lowered(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
 
 def _is_dirty(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
     """Which texts may hold a character or string that cleaning changes: bool [batch]."""
-    special = _special_tokens(settings).values()
+    special = _special_tokens(settings)
     first, second = ("".join(each[place] for each in special) for place in (0, 1))
     plain, other = (
         characters.plain_characters(*_rules(settings), without=each)
@@ -180,15 +181,17 @@ def _is_dirty(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
         first = f"[{re.escape(first)}]"
         pattern = f"(?:[{plain}]|{first}+[{other}])*{first}*"
     dirty = ~tf.strings.regex_full_match(texts, pattern)
+    if settings.exact_tokens:
+        dirty |= _contains(texts, settings.exact_tokens)
     if added := added_tokens(settings):
         # Cleaning does no more than this with a text of plain characters.
-        dirty |= _contains(_lowered(texts, settings), added)
+        dirty |= _contains(_lowered(texts, settings), added.values())
     return dirty
 
 
-def _contains(texts: tf.Tensor, strings: Mapping[int, str]) -> tf.Tensor:
+def _contains(texts: tf.Tensor, strings: Iterable[str]) -> tf.Tensor:
     # A space of a string may be any in a text.
-    any_of = "|".join(re.escape(each).replace(r"\ ", r"[\s\pZ]") for each in strings.values())
+    any_of = "|".join(re.escape(each).replace(r"\ ", r"[\s\pZ]") for each in strings)
     return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
 
 
@@ -207,8 +210,7 @@ def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
     Raises:
         UserError: there are too many.
     """
-    special = SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
-    whole = dict.fromkeys((*special, *settings.added_tokens))
+    whole = dict.fromkeys((*_exact_tokens(settings).values(), *settings.added_tokens))
     most = len(characters.STAND_INS)
     if len(whole) > most:
         raise UserError(
@@ -218,9 +220,14 @@ def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
     return dict(zip(whole, characters.STAND_INS, strict=False))
 
 
-def _special_tokens(settings: TokenizerSettings) -> dict[int, str]:
+def _exact_tokens(settings: TokenizerSettings) -> dict[int, str]:
     """Strings that are kept whole as they are, by their places among the stand-ins."""
-    return {} if settings.special_tokens == "text" else dict(enumerate(SPECIAL_TOKENS))
+    whole = (*_special_tokens(settings), *settings.exact_tokens)
+    return dict(enumerate(dict.fromkeys(whole)))
+
+
+def _special_tokens(settings: TokenizerSettings) -> tuple[str, ...]:
+    return SPECIAL_TOKENS if settings.special_tokens == "whole" else ()
 
 
 @functools.cache
@@ -234,11 +241,11 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
         UserError: cleaned text cannot hold one of them.
     """
     whole = [*stand_ins(settings)]
-    first = len(_special_tokens(settings))
+    first = len(_exact_tokens(settings))
     if first == len(whole):
         return {}
     with tf.init_scope(), tf.device("/CPU:0"):
-        plain = dataclasses.replace(settings, special_tokens="text")
+        plain = dataclasses.replace(settings, special_tokens="text", exact_tokens=())
         text, kinds = _cleaned(tf.constant(whole[first:]), plain)
         seen = _with_equal_spaces(text, kinds).numpy()
         splits = text.splits.numpy()
@@ -283,8 +290,8 @@ def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters
     """
     table = characters.cleaning_table(*_rules(settings))
     text = _decode(texts)
-    if special := _special_tokens(settings):
-        text, _ = _with_wholes(text, text.code_points, special)
+    if exact := _exact_tokens(settings):
+        text, _ = _with_wholes(text, text.code_points, exact)
     found = table.lookup(text.code_points)
     if settings.lower_case:
         text, found = _with_final_sigmas(text, found, table)

@@ -91,6 +91,7 @@ class LiteTokenizer:
             "strip_accents": settings.strips_accents != settings.lower_case,
             "split_chinese": not settings.split_chinese,
             "added_tokens": bool(settings.added_tokens),
+            "exact_tokens": bool(settings.exact_tokens),
         }
         for setting, is_asked_for in lacking.items():
             if is_asked_for:

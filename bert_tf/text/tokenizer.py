@@ -110,6 +110,7 @@ class Tokenizer:
         special_tokens: str = "text",
         added_tokens: Sequence[str] = (),
         longest_word: int = 200,
+        exact_tokens: Sequence[str] = (),
     ):
         """Builds the tokenizer.
 
@@ -127,6 +128,8 @@ class Tokenizer:
                 the longer.
             longest_word: characters of the longest word that is cut into pieces; longer words are
                 [UNK].
+            exact_tokens: as `added_tokens`, but looked for in the text as it is given: "<E1>" is
+                not found as "<e1>".
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
@@ -144,8 +147,9 @@ class Tokenizer:
             special_tokens,
             tuple(added_tokens),
             longest_word,
+            tuple(exact_tokens),
         )
-        for token in self.settings.added_tokens:
+        for token in (*self.settings.added_tokens, *self.settings.exact_tokens):
             if token not in self.vocabulary:
                 raise UserError(f"the added token {token!r} is not in the vocabulary; add it there")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (

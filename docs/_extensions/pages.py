@@ -59,7 +59,7 @@ MENU = {
         "adding_a_task",
     ],
     "migrating": ["from_transformers", "from_keras_hub", "statements", "libraries"],
-    "reference": ["python", "configuration", "command_line"],
+    "reference": ["python", "configuration", "command_line", "checkpoint_keys"],
     "reference/python": [
         "tasks",
         "text",

@@ -57,8 +57,8 @@ def obstacle(model: bytes, tokenizer: TokenizerSettings) -> str | None:
         return "MediaPipe strips accents, but the vocabulary has them"
     if not tokenizer.split_chinese:
         return "MediaPipe splits Chinese words into characters, but the tokenizer keeps them whole"
-    if tokenizer.added_tokens:
-        return f"MediaPipe would split the added token {tokenizer.added_tokens[0]!r}"
+    if added := (*tokenizer.added_tokens, *tokenizer.exact_tokens):
+        return f"MediaPipe would split the added token {added[0]!r}"
     if len(subgraphs) != 1:
         return f"MediaPipe takes one length and one subgraph, but the model has {len(subgraphs)}"
     tensors = subgraphs[0].tables(_TENSORS)

@@ -269,7 +269,7 @@ def test_other_modules_are_refused_by_name(tmp_path, change, told):
         (DENSE, {"in_features": 8}, "in_features is 8, but the input vectors have 16 dimensions"),
         (DENSE, {"out_features": -1}, "out_features must be at least 1, not -1"),
         (DENSE, {"out_features": 10**9}, "in_features is 5, but the input vectors have 1000"),
-        (DENSE, {"use_residual": True}, "use_residual is true, which bert_tf does not support"),
+        (DENSE, {"use_residual": True}, "use_residual is True; bert_tf does not support it"),
         (DENSE, {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddin"),
         ("4_Normalize/config.json", {"module_output_name": "x"}, "module_output_name is 'x'; bert"),
         ("3_Dense/config.json", {"out_features": 10**9}, "weight 3_Dense/linear.weight of .* has"),
@@ -286,7 +286,7 @@ def test_other_modules_are_refused_by_name(tmp_path, change, told):
         (
             CONFIG,
             {"truncate_dim": 2},
-            "truncate_dim is 2, but bert_tf does not truncate vectors; remove",
+            "truncate_dim is 2; bert_tf does not truncate vectors; remove",
         ),
         (TRANSFORMER, {"max_seq_length": 0}, "max_seq_length is 0; it must be at least 1"),
         (TRANSFORMER, {"max_seq_length": "x"}, "max_seq_length must be a whole number, not 'x'"),

@@ -35,6 +35,9 @@ VOCABULARIES = {
 # name after the special tokens.
 KEPT, STRIPPED = {"strip_accents": False}, {"lower_case": False, "strip_accents": True}
 UNSPLIT, WITH_ADDED = {"split_chinese": False}, {"added_tokens": ADDED}
+# Added tokens with normalized=False, next to two with normalized=True.
+EXACT = {"exact_tokens": ("<e1>", "New York", "cool-token"), "added_tokens": ("bab", "cool")}
+SPLIT = [(1, 9, 10), (1, 10, 12), (1, 12, 13)]
 GOLDEN: list[tuple[str, dict[str, Any], str, list[tuple[int, int, int]]]] = [
     ("accents", KEPT, "\u017be wysok\u0105 izb\u0119", [(5, 0, 3), (7, 4, 11), (8, 12, 17)]),
     ("accents", {}, "\u017be wysok\u0105 izb\u0119", [(6, 0, 3), (1, 4, 11), (1, 12, 17)]),
@@ -76,6 +79,9 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[tuple[int, int, int]]]] = [
         "a[MASK]<e1>[mask]",
         [(12, 0, 1), (4, 1, 7), (5, 7, 11), (1, 11, 12), (1, 12, 16), (1, 16, 17)],
     ),
+    ("added", EXACT, "<e1>Marie<E1>a", [(5, 0, 4), (14, 4, 9), *SPLIT, (12, 13, 14)]),
+    ("added", EXACT, "in New York new york", [(1, 0, 2), (11, 3, 11), (1, 12, 15), (1, 16, 20)]),
+    ("added", EXACT, "BAB cóol cool-token", [(9, 0, 3), (8, 4, 9), (7, 10, 20)]),
     ("letters", {"longest_word": 100}, "a" * 150 + " a", [(1, 0, 150), (5, 151, 152)]),
     ("letters", {"longest_word": 100}, "\u00e9" * 101 + ".", [(1, 0, 202), (7, 202, 203)]),
     (
@@ -215,7 +221,12 @@ def test_an_added_token_that_cleaned_text_cannot_hold_is_refused(token):
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("strip_accents", False), ("split_chinese", False), ("added_tokens", ["ab"])],
+    [
+        ("strip_accents", False),
+        ("split_chinese", False),
+        ("added_tokens", ["ab"]),
+        ("exact_tokens", ["ab"]),
+    ],
 )
 def test_a_tokenizer_for_litert_refuses_what_it_cannot_do(setting, value):
     tokenizer = tokenizer_of("added", **{setting: value})
