@@ -101,8 +101,6 @@ def export_run(
     if wrong := [option for option, is_given in others.items() if is_given]:
         raise UserError(f"{wrong[0]} is for --format {SAVED_MODEL if format == LITERT else LITERT}")
     checkpoint = from_checkpoint.find(path)
-    for note in checkpoint.notes:
-        logger.info(f"{path}: {note}")
     if kind == "hub":
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
         ending = "" if version is None else str(version)
@@ -149,13 +147,15 @@ def _say_assumed(
     checkpoint: Checkpoint, model: TaskModel, path: str | os.PathLike, settings: dict[str, Any]
 ) -> None:
     """Says what a bare checkpoint left open, and warns of a threshold that is not known yet."""
-    if not checkpoint.description.settings:
-        said = [f"max_length {model.max_length} (--max-length)"] * ("max_length" not in settings)
-        for name in _ASSUMED:
-            if name in model.setting_names and name not in settings:
-                said.append(f"{name} false (--{name})")
-        if said:
-            logger.info(f"{path} does not describe its inputs; assumed: {', '.join(said)}")
+    known = checkpoint.description.settings | settings
+    assumed = {"max_length": model.max_length} | dict.fromkeys(_ASSUMED, "false")
+    said = [
+        f"{name} {value} (--{name.replace('_', '-')})"
+        for name, value in assumed.items()
+        if name in model.setting_names and name not in known
+    ]
+    if said:
+        logger.info(f"{path} does not describe its inputs; assumed: {', '.join(said)}")
     if getattr(model, "unanswerable", False) and model.null_threshold is None:
         run, last = run_of(checkpoint.folder), model.origin.metrics is not None
         if run is None:
@@ -194,6 +194,7 @@ def _of_kind(
         trained = from_checkpoint.build(checkpoint, path)
         _check_pooler(checkpoint, path, trained, "choose --pooling mean or cls")
     from_checkpoint.check_head(report, model, path)
+    from_checkpoint.say(report, path)
     model.origin = from_checkpoint.origin_of(checkpoint, path)
     return model
 
@@ -209,6 +210,7 @@ def _export_hub(
     model = from_checkpoint.build(checkpoint, path)
     report = checkpoint.fill(model, getattr(model, "labels", ()))
     from_checkpoint.check_head(report, model, path, uses_pooler=False)
+    from_checkpoint.say(report, path)
     if from_checkpoint.lacks_pooler(report):
         logger.warning(f"{path} has no pooler; pooled_output is random until it is trained")
     else:

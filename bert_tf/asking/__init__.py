@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.console import Progress
+from bert_tf.console import Progress, logger
 from bert_tf.data.batching import batches_by_length
 from bert_tf.io.json_files import whole_text
 
@@ -121,6 +121,39 @@ def row_length(row: Row) -> int:
         len(value) if isinstance(value, str | bytes) else sum(map(len, value))
         for value in row.values()
     )
+
+
+class CutTexts:
+    """Counts the rows with longer texts than a model reads. Exports do not tell.
+
+    Args:
+        model: what answers the rows.
+    """
+
+    def __init__(self, model: Any):
+        self._count, self._model = getattr(model, "count_cut", None), model
+        self._cut = self._rows = 0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Counts in some rows."""
+        if self._count and rows:
+            self._cut += self._count([[row[name] for row in rows] for name in rows[0]])
+            self._rows += len(rows)
+
+    def say(self) -> None:
+        """Prints how many rows are cut, if any are."""
+        if self._cut:
+            logger.info(
+                f"{self._cut} of {self._rows} inputs have more than {self._model.max_length} "
+                "tokens (max_length); the ends of their texts are not read"
+            )
+
+
+def say_cut(model: Any, rows: Sequence[Row]) -> None:
+    """Prints how many of the rows have longer texts than the model reads, if any have."""
+    cuts = CutTexts(model)
+    cuts.add(rows)
+    cuts.say()
 
 
 def rows_of(columns: Sequence[Sequence], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from bert_tf.asking import Answers, Outputs, batches, characters
+from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters
 from bert_tf.asking.row_files import (
     Block,
     Row,
@@ -71,12 +71,20 @@ def run(
         lines = len(texts)
         (name,) = ranks
         blocks = iter([Block([{name: text} for text in texts], lines)])
-    answered = _answer(model, padded, signature, blocks, lines)
+    cuts = CutTexts(model)
+    answered = _answer(model, padded, signature, _counted(blocks, cuts), lines)
     with _output(output_file) as handle:
         for written in answered:
             handle.writelines(written)
             # Whoever reads from the pipe need not wait for the next block.
             handle.flush()
+    cuts.say()
+
+
+def _counted(blocks: Iterator[Block], cuts: CutTexts) -> Iterator[Block]:
+    for block in blocks:
+        cuts.add(block.rows)
+        yield block
 
 
 def _load(path: str) -> tuple[Answers, Lists | None]:

@@ -27,7 +27,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.text import Tokenizer
 
-_FORMATS: dict[str, ModuleType] = {
+FORMATS: dict[str, ModuleType] = {
     "bert_tf": native,
     "huggingface": huggingface,
     "sentence_transformers": sentence_transformers,
@@ -107,14 +107,14 @@ def _write(
     description: Description,
     vocabulary: tuple[str, ...] | None,
 ) -> None:
-    if to not in _FORMATS:
-        raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
+    if to not in FORMATS:
+        raise UserError(f"unknown format {to!r}; choose one of {', '.join(FORMATS)}")
     # Path.exists raises an error for a name that is too long; writing there explains it.
     if os.path.exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
     if vocabulary is not None:
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
-    form = _FORMATS[to]
+    form = FORMATS[to]
     with atomic_path(folder) as new:
         new.mkdir()
         form.write_weights(new, weights, description, vocabulary)

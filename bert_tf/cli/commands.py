@@ -232,7 +232,21 @@ def convert(arguments: argparse.Namespace) -> None:
     bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf
     bert-tf convert hf://google-bert/bert-base-cased cased --to tf1
     bert-tf convert runs/reviews for_model_garden --to model_garden --verify
+    bert-tf convert google-bert/bert-base-uncased --check
     """
+    if arguments.check:
+        if arguments.destination or arguments.to:
+            raise UserError("--check writes nothing; remove DST and --to, or --check")
+        from bert_tf.tasks.checking import findings
+
+        for name, value in findings(arguments.source).items():
+            print(f"{name:14}{value}")
+        return
+    if not (arguments.destination and arguments.to):
+        missing = "--to" if arguments.destination else "DST"
+        raise UserError(
+            f"the following arguments are required: {missing}; see bert-tf convert --help"
+        )
     if arguments.verify and arguments.to != "model_garden":
         raise UserError("--verify requires --to model_garden; remove --verify")
     from bert_tf.checkpoints import conversion, model_garden_classes

@@ -303,18 +303,22 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "source SRC",
             "a checkpoint of any format, a run folder, or a name on the Hugging Face Hub",
         ),
-        option("destination DST", "folder to write"),
+        option("destination DST", "folder to write", nargs="?"),
         option(
             "--to",
             "format to write: bert_tf, huggingface (transformers), sentence_transformers (for "
             "embedders), tf1 (google-research/bert) or model_garden (tf-models-official)",
             choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
-            required=True,
         ),
         option(
             "--verify",
             "open the result with Model Garden's own classes and compare the outputs (requires "
             "the extra model-garden)",
+        ),
+        option(
+            "--check",
+            "write nothing; print what SRC is, how its tokenizer reads texts, what would be lost, "
+            "and the next command",
         ),
     ],
     commands.report: [

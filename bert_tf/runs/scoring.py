@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bert_tf.asking import rows_of, say_cut
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
@@ -35,6 +37,9 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     is_own = not data or Path(data).resolve() in {each.resolve() for each in own}
     if not is_own and task.is_taken(name):
         name = f"other_{name}"
+    for each in rows.values():
+        if isinstance(each, Columns):
+            say_cut(model, rows_of(each.values, each.names))
     metrics = score(task, model, rows, run.predictions, name)
     if data:
         said = in_words(metrics) or "no labels"

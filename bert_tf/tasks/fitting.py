@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import rows_of, say_cut
 from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
@@ -139,6 +140,7 @@ def fit(
             _check_unlabelled(model, sample_weight, class_weight, validation_data)
             rows = rows.without_targets()
         model.learn_from(rows)
+        say_cut(model, rows_of(rows.values, rows.names))
         examples = model.examples(rows, _weights_by_number(model, class_weight))
         batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
         steps = steps_per_epoch or len(examples.lengths) // batch_size
@@ -259,7 +261,9 @@ def evaluate(
     if sample_weight is not None:
         raise UserError("the official metrics weight all rows equally; remove sample_weight")
     check_ready(model)
-    return _scored(model, _rows_of(model, x, y, steps, "x"), batch_size, verbose)
+    rows = _rows_of(model, x, y, steps, "x")
+    say_cut(model, rows_of(rows.values, rows.names))
+    return _scored(model, rows, batch_size, verbose)
 
 
 def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:

@@ -154,6 +154,12 @@ def check_head(
         )
 
 
+def say(report: LoadReport, path: str | os.PathLike) -> None:
+    """Prints a report that says more than that everything was loaded."""
+    if report.ignored or report.notes:
+        logger.info(f"{path}: {report}")
+
+
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
     """Raises UserError if a checkpoint is of an unknown model, whose head would be ignored."""
     model = checkpoint.description.model
@@ -192,6 +198,9 @@ def built(
         classes = known.pop("num_classes", None)
         if labels is None and classes:
             known = cls.named_outputs(description.labels, classes) | known
+        if cls.cuts_texts:
+            # A trained head reads as much as its encoder can, unless the files say otherwise.
+            known = {"max_length": description.encoder.max_position_embeddings} | known
     named: dict[str, Any] = {} if labels is None else {"labels": labels}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")

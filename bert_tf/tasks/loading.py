@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
+from bert_tf.checkpoints import native
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
@@ -19,6 +20,7 @@ from bert_tf.tasks.from_checkpoint import (
     find,
     is_keras_file,
     origin_of,
+    say,
 )
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -112,8 +114,10 @@ def load_model(
     model = built(cls, checkpoint, path, labels, settings or {}, tokenizer, **options)
     report = checkpoint.fill(model, model.labels)
     check_head(report, model, path)
-    if report.ignored or report.notes:
-        logger.info(f"{path}: {report}")
+    say(report, path)
+    if checkpoint.table.format != native.TABLE.format:
+        place = "an input" if model.cuts_texts else "each window of an input"
+        logger.info(f"{path}: reads {model.max_length} tokens of {place}, special ones included")
     model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:

@@ -24,6 +24,7 @@ from bert_tf.asking import (
     each_answer,
     encoded,
     rows_of,
+    say_cut,
     tensors_of,
 )
 from bert_tf.checkpoints import conversion
@@ -109,6 +110,8 @@ class TaskModel(EncoderModel):
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
     default_max_length: ClassVar[int | None] = 128
+    # Whether the ends of longer texts are cut off; other models read such texts in windows.
+    cuts_texts: ClassVar[bool] = True
     # The arguments of `answers` by which one call of `predict` differs from another.
     answer_options: ClassVar[tuple[str, ...]] = ()
     # A request of one row, by which a server is warmed up; None is one of plain texts.
@@ -232,6 +235,34 @@ class TaskModel(EncoderModel):
                 yield preprocess(tuple(tf.constant([*each], tf.string) for each in chunk))
 
         return EncodedRows.gather(packed())
+
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+        """How many rows have more tokens than `max_length`, so that their texts are cut.
+
+        Args:
+            columns: of texts, or of lists of texts of which each is packed with the others.
+        """
+        if not self.cuts_texts:
+            return 0
+        # [CLS], and a [SEP] after each text.
+        room = self.max_length - 1 - len(columns)
+        rows = [
+            [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
+            for row in zip(*columns, strict=True)
+        ]
+
+        def most(texts: list[bytes], size: Callable[[bytes], int]) -> int:
+            return max(map(size, texts), default=0)
+
+        # A text has no more pieces than bytes.
+        rows = [row for row in rows if sum(most(texts, len) for texts in row) > room]
+        texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
+        pieces: dict[bytes, int] = {}
+        for start in range(0, len(texts), _CHUNK):
+            chunk = texts[start : start + _CHUNK]
+            counts = self.tokenizer.tokenize(chunk).row_lengths().numpy()
+            pieces |= zip(chunk, counts.tolist(), strict=True)
+        return sum(sum(most(texts, pieces.__getitem__) for texts in row) > room for row in rows)
 
     def make_linear(self, outputs: int, name: str) -> Linear:
         """A linear layer of the head."""
@@ -638,6 +669,8 @@ class TaskModel(EncoderModel):
             if self.columns[0].rank == 2 and isinstance(x[0], list):
                 x = {self.input_names[0]: x}
         fitting.check_ready(self)
+        if self.cuts_texts:
+            say_cut(self, inputs.asked(x, asked_columns(type(self), self))[0])
         return self.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:

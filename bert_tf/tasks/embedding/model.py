@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, each_answer, plain
+from bert_tf.asking import Answers, Outputs, Row, each_answer, encoded, plain
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
@@ -439,6 +439,12 @@ class TextEmbedder(TaskModel):
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
         targets = None if rows.targets is None else self.target.numbers(rows)
         return NumberedTexts(encoded, numbers, targets, uncounted)
+
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+        # The texts of a row are read one by one, each after the prompt.
+        prompt = encoded(self.training_prompt()[0])
+        rows = zip(*columns, strict=True)
+        return super().count_cut([[[prompt + encoded(text) for text in row] for row in rows]])
 
     def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
         check_batch(self._loss_now(), batch_size, examples.texts.shape[1])

@@ -115,6 +115,7 @@ class MaskedLM(TaskModel, WeightedModel):
     padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
     default_max_length = None
+    cuts_texts = False
 
     @checked
     def __init__(

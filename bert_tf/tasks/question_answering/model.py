@@ -132,6 +132,7 @@ class QuestionAnswerer(TaskModel):
     )
     # The reference's.
     default_max_length = 384
+    cuts_texts = False
 
     @checked
     def __init__(

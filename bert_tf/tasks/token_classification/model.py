@@ -103,6 +103,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     answer_names = ("words", "labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
     setting_names = ("max_length", "stride")
+    cuts_texts = False
 
     @checked
     def __init__(

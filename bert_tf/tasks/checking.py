@@ -1,0 +1,84 @@
+"""`bert-tf convert PATH --check`: what is in a checkpoint, and what bert_tf makes of it."""
+
+import os
+
+from bert_tf.checkpoints import conversion, sentence_transformers, tf_hub
+from bert_tf.checkpoints.checkpoint import Checkpoint, listed
+from bert_tf.tasks import from_checkpoint
+from bert_tf.text import Tokenizer
+
+
+def findings(path: str | os.PathLike) -> dict[str, str]:
+    """What a user wants to know of the checkpoint at `path` before it is brought.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("pairs", "huggingface")
+    >>> for name, value in findings("pairs").items():
+    ...     print(f"{name}: {value}")
+    format: transformers
+    architecture: BERT, 1 layers, 4 wide, 1 heads, 512 positions
+    head: NextSentence
+    tokenizer: 6 pieces, lower_case true, strip_accents true, split_chinese true, \
+special_tokens text, longest_word 200
+    length: 512 tokens of an input
+    lost: nothing
+    next: bert-tf predict pairs --input FILE
+
+    Returns:
+        A few words or a sentence on each of format, architecture, head, tokenizer, length, what is
+        lost, and the next command.
+
+    Raises:
+        UserError: it cannot be brought: there is nothing, it is damaged, or bert_tf cannot honour
+            what its files say.
+    """
+    checkpoint = from_checkpoint.find(path)
+    _, report = checkpoint.weights()
+    encoder, family = checkpoint.encoder, from_checkpoint.family_at(checkpoint)
+    has_vocabulary = checkpoint.read_vocabulary() is not None
+    tokenizer = Tokenizer.from_checkpoint(checkpoint) if has_vocabulary else None
+    length = f"up to {encoder.max_position_embeddings} tokens"
+    head, command = "none", f"bert-tf finetune CONFIG --set init.checkpoint={path}"
+    if family is not None:
+        cls = family.model_class()
+        model = from_checkpoint.built(cls, checkpoint, path, None, {}, tokenizer)
+        from_checkpoint.check_head(checkpoint.fill(model, model.labels), model, path)
+        head = type(model).__name__
+        head += f" of {listed(model.labels)}" if model.labels else ""
+        place = "an input" if model.cuts_texts else "each window of an input"
+        length = f"{model.max_length} tokens of {place}"
+        command = f"bert-tf predict {path} --input FILE"
+    lost = [f"ignored: {listed(report.ignored)}"] if report.ignored else []
+    lost += [f"not there: {listed(report.new)}"] if report.new else []
+    return {
+        "format": _format(checkpoint),
+        "architecture": f"BERT, {encoder.num_hidden_layers} layers, {encoder.hidden_size} wide, "
+        f"{encoder.num_attention_heads} heads, {encoder.max_position_embeddings} positions",
+        "head": head,
+        "tokenizer": "no vocabulary, so it reads no texts" if tokenizer is None else _of(tokenizer),
+        "length": length,
+        "lost": "; ".join((*lost, *report.notes)) or "nothing",
+        "next": command,
+    }
+
+
+def _format(checkpoint: Checkpoint) -> str:
+    if checkpoint.table is sentence_transformers.TABLE:
+        return sentence_transformers.READER
+    if (checkpoint.folder / tf_hub.SAVED_MODEL_FILE).is_file():
+        return "TF Hub"
+    return getattr(conversion.FORMATS[checkpoint.table.format], "READER", "bert_tf")
+
+
+def _of(tokenizer: Tokenizer) -> str:
+    """The pieces and all settings of a tokenizer, in words."""
+    fields = vars(tokenizer.settings) | {"strip_accents": tokenizer.settings.strips_accents}
+    said = [f"{tokenizer.vocab_size} pieces"]
+    for name, value in fields.items():
+        if isinstance(value, tuple):
+            said += [f"{name} {listed(value)}"] if value else []
+        else:
+            said.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}")
+    return ", ".join(said)
