@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
+from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
 # An input text, as a string or as its bytes.
@@ -99,6 +100,9 @@ def batches(
         for chosen in batches_by_length(lengths, batch_size):
             sames = [distinct[i] for i in chosen]
             outputs = model.ask(signature, [rows[same[0]] for same in sames])
+            for name, values in outputs.items():
+                if values.dtype.kind == "f" and np.isnan(values).any():
+                    raise UserError(f"the model answers NaN for {name}; copy or train it again")
             counts = [len(same) for same in sames]
             if max(counts) > 1:
                 outputs = {name: np.repeat(each, counts, axis=0) for name, each in outputs.items()}

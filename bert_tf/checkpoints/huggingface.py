@@ -26,9 +26,12 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
+from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
+from bert_tf.io.vocabulary import ids_of
 
 CONFIG_FILE = "config.json"
 # The file of the weights that transformers has no place for.
@@ -142,7 +145,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     else:
         model, head = TABLE.model_in(weights)
-    notes = files.differences()
+    notes = files.differences() + _doubts(fields, model, path)
     if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
         notes += (
             "warning: its separate output matrix is ignored; the word embeddings are used instead",
@@ -221,13 +224,13 @@ def _weights(folder: Path) -> Tensors:
         name = original.removeprefix("bert.")
         for old, new in _OLD_NAMES.items():
             name = name.replace(old, new)
-        names[name] = original
+        names[original if name in names else name] = original
     if _OUTPUT_BIAS not in names and _DECODER_BIAS in names:
         names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
     for name in (*_REPEATED, _DECODER_BIAS):
         names.pop(name, None)
     found = found.renamed(names)
-    if (folder / OWN_WEIGHTS_FILE).is_file():
+    if is_there(folder / OWN_WEIGHTS_FILE):
         own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
         found = tensors.joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
     return found
@@ -244,9 +247,27 @@ def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
 
 
 def _architecture_in(fields: Mapping[str, Any]) -> str:
-    """The class of transformers that config.json names; "" if it names none."""
+    """The class of transformers that config.json names first; "" if it names none."""
     named = fields.get("architectures") or [""]
     return str(named[0]) if isinstance(named, list) else ""
+
+
+def _doubts(fields: Mapping[str, Any], model: str, path: Path) -> tuple[str, ...]:
+    """A warning if config.json does not name the one class of transformers that `model` is."""
+    names = fields.get("architectures")
+    if not isinstance(names or [], list) or not all(isinstance(each, str) for each in names or ()):
+        raise UserError(
+            f"{path}: architectures is {shown(names)}; it must be a list with the name of a class, "
+            "such as BertModel"
+        )
+    without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
+    classes = without_place.get(model) or [heads.of(model).places[TABLE.format].reader]
+    if "architectures" not in fields or names in [[each] for each in classes]:
+        return ()
+    return (
+        f"warning: architectures is {shown(names)} in {CONFIG_FILE}; by its weights it is opened "
+        f"as {model}",
+    )
 
 
 def _heads(fields: Mapping[str, Any], weights: Tensors) -> dict[str, int]:
@@ -274,13 +295,20 @@ def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, .
     names = fields.get("id2label")
     if names is None or not classes:
         return ()
-    try:
-        labels = tuple(str(names[str(number)]) for number in range(classes))
-    except (KeyError, TypeError):
+    found = [names.get(str(n)) for n in range(classes)] if isinstance(names, dict) else [None]
+    if not all(isinstance(each, str | int) for each in found) or len(names) != classes:
         raise UserError(
-            f"{path}: id2label does not name all {classes} classes of the weights; copy the "
-            "checkpoint again"
-        ) from None
+            f"{path}: id2label is {shown(names)}; it must have a text for each of the {classes} "
+            "classes of the weights, and for no other; correct it"
+        )
+    labels = tuple(map(str, found))
+    ids = fields.get("label2id") or {}
+    if not isinstance(ids, dict) or any(
+        str(ids.get(label, number)) != str(number) for number, label in enumerate(labels)
+    ):
+        raise UserError(
+            f"{path}: label2id is {shown(ids)}, which contradicts id2label; correct one of them"
+        )
     return () if labels == _numbered(classes) else labels
 
 
@@ -309,7 +337,7 @@ def _config(
         "architectures": [architecture],
         "model_type": "bert",
         "is_decoder": causal,
-        "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
+        "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
         "classifier_dropout": description.head.get("dropout"),
     }
     head = heads.of(description.model)
@@ -348,7 +376,7 @@ def _cross_encoder(
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The name of a cross-encoder's activation, "" if there is none; None for other models."""
     file = folder / _CROSS_ENCODER_FILE
-    if file.is_file():
+    if is_there(file):
         kept = plain_json.read_object(file, "configuration")
         if kept.get("model_type") == heads.CROSS_ENCODER:
             return str(kept.get("activation_fn") or "")

@@ -11,10 +11,12 @@ from typing import Any
 from bert_tf.checkpoints import plain_json
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import (
     SPECIAL_TOKENS,
     TokenizerSettings,
-    check_vocabulary,
+    ids_of,
+    pieces_of_model,
     read_beside,
     write_beside,
 )
@@ -54,7 +56,7 @@ class TokenizerFiles:
     def __init__(self, folder: Path):
         self._folder = folder
         self._config, self._tokenizer, self._added_ids = (
-            plain_json.read_object(folder / name, "tokenizer") if (folder / name).is_file() else {}
+            plain_json.read_object(folder / name, "tokenizer") if is_there(folder / name) else {}
             for name in (CONFIG_FILE, TOKENIZER_FILE, ADDED_FILE)
         )
         self._cleaning = self._settings_of_cleaning()
@@ -71,19 +73,21 @@ class TokenizerFiles:
         path = self._folder / TOKENIZER_FILE
         if pieces is not None:
             return self._with_added(pieces)
-        if not path.is_file():
+        if not is_there(path):
             return None
         fields = self._tokenizer
         try:
             ids = dict(fields["model"]["vocab"])
             ids |= {token["content"]: token["id"] for token in fields.get("added_tokens", [])}
-            ordered = sorted(ids, key=ids.__getitem__)
-            whole = [ids[piece] for piece in ordered] == list(range(len(ids)))
+            pieces_at = {id: piece for piece, id in ids.items()}
+            # A blank or repeated line of a vocab.txt is a gap in the ids.
+            ordered = [pieces_at.get(id, "") for id in range(min(max(pieces_at), 2 * len(ids)) + 1)]
+            whole = len(pieces_at) == len(ids) and {*pieces_at} <= {*range(len(ordered))}
         except (KeyError, TypeError, ValueError):
             whole = False
         if not whole or fields["model"].get("type") != "WordPiece":
             raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
-        return self._with_added(check_vocabulary(ordered, f"vocabulary of {path}"))
+        return self._with_added(pieces_of_model(ordered, f"vocabulary of {path}", "piece"))
 
     def lower_case(self) -> bool | None:
         """Whether the tokenizer lower-cases; None if no file says so."""
@@ -219,7 +223,7 @@ def write(
         fields["do_lower_case"] = lower_case
     if added := tokenizer.get("added_tokens"):
         fields["added_tokens_decoder"] = {
-            str(pieces.index(token)): {
+            str(ids_of(pieces)[token]): {
                 "content": token,
                 "lstrip": False,
                 "normalized": True,

@@ -30,6 +30,7 @@ from bert_tf.checkpoints.correspondence import (
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import read_beside
 
 CONFIG_FILE = google.CONFIG_FILE
@@ -108,7 +109,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
     """
     path = prefix.parent / CONFIG_FILE
-    fields = plain_json.read_object(path, "model configuration") if path.is_file() else {}
+    fields = plain_json.read_object(path, "model configuration") if is_there(path) else {}
     tensors, notes = named_tensors(prefix, tensors)
     return described(prefix.parent, tensors, fields, notes, lambda: read_beside(prefix.parent))
 
