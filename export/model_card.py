@@ -100,19 +100,19 @@ def _markdown(card: Mapping[str, Any]) -> str:
     lines = [f"# {card['task'] or model['class']}", ""]
     lines += [f"- {name.replace('_', ' ')}: {_inert(_described(model[name]))}" for name in model]
     if card["source"]:
-        lines += [f"- exported from: {_code(card['source'])}"]
+        lines += [f"- exported from: `{_inert(card['source'])}`"]
     if card["labels"]:
-        lines += [f"- labels: {', '.join(map(_code, card['labels']))}"]
+        lines += [f"- labels: {', '.join(f'`{_inert(label)}`' for label in card['labels'])}"]
     if model.get("device") == "CPU":
         lines += [f"- fastest with: {_FASTEST}"]
     for title in ("metrics", "training_data", "configuration", "versions"):
         lines += ["", f"## {title.replace('_', ' ').capitalize()}", ""]
         lines += _fenced(card[title]) if card[title] else ["Not known."]
     for name, signature in card["signatures"].items():
-        lines += ["", f"## Signature {_code(name)}", ""]
+        lines += ["", f"## Signature `{_inert(name)}`", ""]
         for kind in ("inputs", "outputs"):
             entries = (
-                f"{_code(key)} {_described(value)}" for key, value in signature[kind].items()
+                f"`{_inert(key)}` {_described(value)}" for key, value in signature[kind].items()
             )
             lines += [f"- {kind}: {', '.join(entries)}"]
         shown = f"the first {_SHOWN} entries of each axis are shown"
@@ -135,10 +135,6 @@ def _fenced(values: Mapping[str, Any]) -> list[str]:
     """A block of JSON with a line for each key."""
     lines = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()]
     return ["```json", "{", ",\n".join(map(escaped, lines)), "}", "```"]
-
-
-def _code(text: str) -> str:
-    return f"`{_inert(text)}`"
 
 
 def _inert(text: str) -> str:

@@ -28,15 +28,10 @@ def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -
 
     >>> is_there("missing.txt")
     False
-    >>> is_there(".", "vocabulary")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: vocabulary is a folder, not a file: .; remove it, or put a file there
 
     Raises:
         UserError: there is a folder, a pipe, a device or a socket, or a link to nothing; or the
             file has more than `most` bytes. `what` names its role.
-        OSError: the system does not say what is there.
     """
     path = Path(path)
     if path.is_file():
