@@ -100,15 +100,20 @@ def batches(
         for chosen in batches_by_length(lengths, batch_size):
             sames = [distinct[i] for i in chosen]
             outputs = model.ask(signature, [rows[same[0]] for same in sames])
-            for name, values in outputs.items():
-                if values.dtype.kind == "f" and np.isnan(values).any():
-                    raise UserError(f"the model answers NaN for {name}; copy or train it again")
             counts = [len(same) for same in sames]
             if max(counts) > 1:
                 outputs = {name: np.repeat(each, counts, axis=0) for name, each in outputs.items()}
             yield [place for same in sames for place in same], outputs
             done += sum(counts)
             progress.update(done, line=True)
+
+
+def without_nan(outputs: Outputs, path: str) -> Outputs:
+    """The outputs of the export `path`. Raises UserError if one is NaN."""
+    for name, values in outputs.items():
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise UserError(f"{path} answers NaN for {name}; copy or train it again")
+    return outputs
 
 
 def _key(row: Row) -> Hashable:

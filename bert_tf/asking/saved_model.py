@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
 from bert_tf.asking.record import Record
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -103,7 +103,7 @@ class SavedModel(Answers):
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         outputs = self.call(signature, tensors_of(rows, self.ranks(signature)))
-        return {name: value.numpy() for name, value in outputs.items()}
+        return without_nan({name: each.numpy() for name, each in outputs.items()}, self.path)
 
 
 @functools.cache

@@ -71,12 +71,7 @@ def in_torch_layout(found: Tensors) -> Tensors:
 
 
 def without_wrappers(found: Tensors) -> Tensors:
-    """Tensors without what training tools put before all names, such as "module.".
-
-    >>> names = ["module.bert.embeddings.word_embeddings.weight", "module.classifier.bias"]
-    >>> [*without_wrappers(Tensors(dict.fromkeys(names, (1,)), len)).shapes]
-    ['bert.embeddings.word_embeddings.weight', 'classifier.bias']
-    """
+    """Tensors without what training tools put before all names, such as "module."."""
     wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
     wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
     names = {name: name.removeprefix(wrapper) for name in found.shapes}

@@ -236,9 +236,6 @@ def pieces_of_model(
 ) -> "TrainedPieces":
     """The pieces of a trained model; what a file cannot hold, and no text gives, becomes blank.
 
-    >>> pieces_of_model(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a b ", "cat", "cat"])[5:]
-    ('', 'cat', 'cat')
-
     Raises:
         UserError: a special token is missing.
     """
