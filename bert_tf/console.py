@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,17 @@ _LINE_SECONDS = 10.0
 _SHORT_SECONDS = 1.0
 # The rate is measured over the last half minute, at so many moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
+# Control characters, line separators, and what turns the direction in which a line is read.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str, kept: str = "") -> str:
+    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays.
+
+    >>> escaped("a\n\x1b[2Jb", kept="\n") == "a\n" + r"\u001b[2Jb"
+    True
+    """
+    return _CONTROLS.sub(lambda m: m[0] if m[0] in kept else f"\\u{ord(m[0]):04x}", text)
 
 
 class _Console(logging.Handler):
@@ -30,7 +42,7 @@ class _Console(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno >= logging.WARNING else ""
-        print(f"{mark}{record.getMessage()}", file=sys.stderr, flush=True)
+        print(mark + escaped(record.getMessage(), "\n"), file=sys.stderr, flush=True)
 
 
 # The news and warnings of bert_tf. A program with its own log replaces the handler.

@@ -9,6 +9,8 @@ from typing import Any
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
+from bert_tf.console import escaped
+
 
 def figures(value: float) -> str:
     """A number with three decimals and a true minus sign."""
@@ -37,6 +39,7 @@ TEMPLATES = Environment(
     loader=_Packages(),
     autoescape=True,
     undefined=StrictUndefined,
+    finalize=lambda value: escaped(value, "\t\n") if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import platform
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.console import escaped
 from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.io.json_files import as_json
@@ -67,7 +69,7 @@ def describe(
 
 def write(folder: Path, card: Mapping[str, Any]) -> None:
     """Writes `model_card.json` and the same as `model_card.md`."""
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    text = escaped(json.dumps(card, indent=2, ensure_ascii=False), "\n") + "\n"
     (folder / "model_card.json").write_text(text, encoding="utf-8")
     (folder / "model_card.md").write_text(_markdown(card), encoding="utf-8")
 
@@ -96,20 +98,22 @@ def _first(values: np.ndarray) -> Any:
 def _markdown(card: Mapping[str, Any]) -> str:
     model = card["model"]
     lines = [f"# {card['task'] or model['class']}", ""]
-    lines += [f"- {name.replace('_', ' ')}: {_described(value)}" for name, value in model.items()]
+    lines += [f"- {name.replace('_', ' ')}: {_inert(_described(model[name]))}" for name in model]
     if card["source"]:
-        lines += [f"- exported from: `{card['source']}`"]
+        lines += [f"- exported from: `{_inert(card['source'])}`"]
     if card["labels"]:
-        lines += [f"- labels: {', '.join(f'`{label}`' for label in card['labels'])}"]
+        lines += [f"- labels: {', '.join(f'`{_inert(label)}`' for label in card['labels'])}"]
     if model.get("device") == "CPU":
         lines += [f"- fastest with: {_FASTEST}"]
     for title in ("metrics", "training_data", "configuration", "versions"):
         lines += ["", f"## {title.replace('_', ' ').capitalize()}", ""]
         lines += _fenced(card[title]) if card[title] else ["Not known."]
     for name, signature in card["signatures"].items():
-        lines += ["", f"## Signature `{name}`", ""]
+        lines += ["", f"## Signature `{_inert(name)}`", ""]
         for kind in ("inputs", "outputs"):
-            entries = (f"`{key}` {_described(value)}" for key, value in signature[kind].items())
+            entries = (
+                f"`{_inert(key)}` {_described(value)}" for key, value in signature[kind].items()
+            )
             lines += [f"- {kind}: {', '.join(entries)}"]
         shown = f"the first {_SHOWN} entries of each axis are shown"
         lines += ["", f"An example request, and the response of the model at export ({shown}):", ""]
@@ -130,4 +134,9 @@ def _described(value: Any) -> str:
 def _fenced(values: Mapping[str, Any]) -> list[str]:
     """A block of JSON with a line for each key."""
     lines = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()]
-    return ["```json", "{", ",\n".join(lines), "}", "```"]
+    return ["```json", "{", ",\n".join(map(escaped, lines)), "}", "```"]
+
+
+def _inert(text: str) -> str:
+    """A text in which what Markdown or HTML acts on is escaped as in JSON."""
+    return escaped(re.sub("[`<>&|\\]\\[]", lambda match: f"\\u{ord(match[0]):04x}", text))

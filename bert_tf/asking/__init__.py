@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.console import Progress, logger
 from bert_tf.data.batching import batches_by_length
+from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
 # An input text, as a string or as its bytes.
@@ -105,6 +106,14 @@ def batches(
             yield [place for same in sames for place in same], outputs
             done += sum(counts)
             progress.update(done, line=True)
+
+
+def without_nan(outputs: Outputs, path: str) -> Outputs:
+    """The outputs of the export `path`. Raises UserError if one is NaN."""
+    for name, values in outputs.items():
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise UserError(f"{path} answers NaN for {name}; copy or train it again")
+    return outputs
 
 
 def _key(row: Row) -> Hashable:

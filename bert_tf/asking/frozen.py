@@ -24,7 +24,7 @@ from bert_tf.tasks.task_model import asked_columns
 from bert_tf.text import Tokenizer
 
 _SAVED_MODEL, _LITE_FILE = "SavedModel", "LiteRT file"
-_ASSERTION = re.compile(r"assertion failed: \[(.*?)\]")
+_REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*)")
 
 
 def frozen_kind(path: str | os.PathLike) -> str | None:
@@ -222,10 +222,10 @@ class FrozenTask(Answers):
         try:
             yield
         except tf.errors.InvalidArgumentError as error:
-            found = _ASSERTION.search(str(error))
+            found = _REFUSAL.search(str(error))
             if found is None or self._saved is not None:
                 raise
-            raise UserError(f"{self.path}: {found[1]}") from None
+            raise UserError(f"{self.path}: {found[1] or found[2]}") from None
 
     def _only_predicts(self, *_: Any, **__: Any) -> NoReturn:
         """Raises UserError: an export cannot do this."""

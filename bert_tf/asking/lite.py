@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, Text, encoded
+from bert_tf.asking import Outputs, Row, Text, encoded, without_nan
 from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
@@ -41,7 +41,7 @@ class _Signatures:
         with_text: bool,
     ):
         # An interpreter has one memory for its tensors.
-        self._lock = threading.Lock()
+        self._lock, self._path = threading.Lock(), path
         try:
             self.interpreter = lite_interpreter(model, os.cpu_count() or 1, with_text)
             self._runners = {
@@ -67,7 +67,7 @@ class _Signatures:
     def run(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the signature for rows of `length` tokens answers."""
         with self._lock:
-            return self._runners[length](**given)
+            return without_nan(self._runners[length](**given), self._path)
 
 
 def _of_row(outputs: Mapping[str, tf.TensorSpec], length: int) -> dict[str, tuple[type, list[int]]]:

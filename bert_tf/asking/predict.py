@@ -25,7 +25,7 @@ from bert_tf.asking.row_files import (
     text_of,
 )
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
-from bert_tf.console import Progress
+from bert_tf.console import Progress, escaped
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, is_stream
 from bert_tf.io.json_files import as_json
@@ -144,7 +144,7 @@ def _answer_block(
     for chosen, outputs in batches(model, signature, rows, verbose=0):
         answered = answers(outputs, [rows[i] for i in chosen], ranks, padded)
         for i, answer in zip(chosen, answered, strict=True):
-            written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
+            written[i] = escaped(json.dumps(answer, ensure_ascii=False)) + "\n"
         done += len(chosen)
         progress.update(done, line=True)
     if done < block.last_line:  # blank lines

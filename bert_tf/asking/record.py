@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 # The version of what is written here. A reader refuses a later one.
 FORMAT = 1
@@ -82,7 +83,7 @@ class Record:
             UserError: it is damaged, or was written by a later version of bert_tf.
         """
         path = Path(folder) / "assets" / RECORD_FILE
-        if not path.is_file():
+        if not is_there(path):
             return None
         try:
             with open(path, "rb") as file:

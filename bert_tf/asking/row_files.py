@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from bert_tf.errors import UserError
+from bert_tf.io.files import lines_of
 
 Row = dict[str, str | list[str]]
 
@@ -77,13 +78,14 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
             f"{' and '.join(ranks)}"
         )
     with _opened(path) as handle:
-        opening = _opening(handle)
+        lines = lines_of(handle, path)
+        opening = _opening(lines)
         if not any(opening) and path != "-":
             raise UserError(f"input is empty: {path}")
         is_plain = list(ranks.values()) == [1] and not _is_json(path, b"".join(opening))
         rows: list[Row] = []
         size = number = 0
-        for number, line in enumerate(itertools.chain(opening, handle), start=1):
+        for number, line in enumerate(itertools.chain(opening, lines), start=1):
             text = _text(path, number, line)
             if is_plain:
                 rows.append({next(iter(ranks)): text})
@@ -97,14 +99,14 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
             yield Block(rows, number)
 
 
-def _opening(handle: BinaryIO) -> list[bytes]:
+def _opening(lines: Iterator[bytes]) -> list[bytes]:
     """The lines up to the first that is not blank, without a mark at the start."""
-    lines: list[bytes] = []
-    for line in handle:
-        lines.append(line if lines else line.removeprefix(codecs.BOM_UTF8))
-        if lines[-1].strip():
+    opening: list[bytes] = []
+    for line in lines:
+        opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
+        if opening[-1].strip():
             break
-    return lines
+    return opening
 
 
 def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:

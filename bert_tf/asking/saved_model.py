@@ -9,20 +9,21 @@ from typing import Any, Self
 
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
 from bert_tf.asking.record import Record
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
+from bert_tf.io.refusals import is_out_of_memory
 
 _FILE = "saved_model.pb"
-_DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
 
 
 def is_saved_model(path: str | os.PathLike) -> bool:
     """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
     folder = Path(path)
     try:
-        return (folder / _FILE).is_file() or bool(_versions(folder))
+        return is_there(folder / _FILE) or bool(_versions(folder))
     except OSError:  # a name that is too long
         return False
 
@@ -53,10 +54,16 @@ class SavedModel(Answers):
         """
         register_ops()
         found = _find(os.fspath(path))
+        for file in Path(found).rglob("*"):
+            if not file.is_dir():
+                is_there(file, "file of a SavedModel")
         record = Record.of_saved_model(found)
         try:
             return cls(found, tf.saved_model.load(found), record)
-        except _DAMAGE as error:
+        # The errors of TensorFlow in a damaged SavedModel have no common class.
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
             raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
 
     def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
@@ -96,7 +103,7 @@ class SavedModel(Answers):
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         outputs = self.call(signature, tensors_of(rows, self.ranks(signature)))
-        return {name: value.numpy() for name, value in outputs.items()}
+        return without_nan({name: each.numpy() for name, each in outputs.items()}, self.path)
 
 
 @functools.cache
@@ -131,7 +138,7 @@ def _versions(folder: Path) -> list[Path]:
 
 def _find(path: str) -> str:
     """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
-    if (Path(path) / _FILE).is_file():
+    if is_there(Path(path) / _FILE):
         return path
     newest = max(_versions(Path(path)), key=lambda version: int(version.name))
     logger.info(f"{path}: using version {newest.name}, the newest")

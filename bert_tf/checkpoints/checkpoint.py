@@ -1,6 +1,7 @@
 """An opened checkpoint of any format: what it is, and its tensors, which are not read yet."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -12,8 +13,10 @@ from bert_tf.checkpoints import embedder, heads, names
 from bert_tf.checkpoints.correspondence import Row, Table
 from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.console import escaped
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import fitted
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # The most weights that a report names; it counts the others.
@@ -86,13 +89,19 @@ class Checkpoint:
         Raises:
             UserError: the vocabulary is damaged, or its hash is not the one in the description.
         """
+        return self._vocabulary
+
+    @functools.cached_property  # what is unusual in it is printed once
+    def _vocabulary(self) -> tuple[str, ...] | None:
         vocabulary, expected_hash = self.vocabulary_there(), self.description.vocabulary
-        if vocabulary is None or expected_hash in (None, vocabulary_hash(vocabulary)):
-            return vocabulary
-        raise UserError(
-            f"the vocabulary in {self.folder} is not the one that the model was trained with; "
-            "restore the original vocab.txt"
-        )
+        if vocabulary is None:
+            return None
+        if expected_hash not in (None, vocabulary_hash(vocabulary)):
+            raise UserError(
+                f"the vocabulary in {self.folder} is not the one that the model was trained with; "
+                "restore the original vocab.txt"
+            )
+        return fitted(vocabulary, self.encoder.vocab_size, self.folder)
 
     def check(self) -> "Checkpoint":
         """Checks that the tensors fit the sizes, and returns this checkpoint.
@@ -209,11 +218,6 @@ class Checkpoint:
         if not any(name.startswith("encoder/") for name in weights):
             raise self._no_encoder()
         for name, value in weights.items():
-            if not np.isfinite(value).all():
-                raise UserError(
-                    f"{self.folder}: the weight {' and '.join(used[name])} contains NaN or "
-                    "infinity; copy the checkpoint again, or train it again"
-                )
             variables[name].assign(value)
         taken = {each for name in weights for each in used[name]}
         return dataclasses.replace(
@@ -302,7 +306,9 @@ class Checkpoint:
                 f"weight {row.theirs[0]} of {self.folder} is of type {array.dtype}, but bert_tf "
                 "reads only floating-point weights; use the checkpoint from before quantization"
             )
-        return array.astype(np.float32, copy=False)
+        array = array.astype(np.float32, copy=False)
+        names.check_finite(array, " and ".join(row.theirs), self.folder)
+        return array
 
 
 def _layer(name: str) -> str:
@@ -313,4 +319,4 @@ def _layer(name: str) -> str:
 def listed(many: tuple[str, ...]) -> str:
     """The first few names, and how many follow."""
     more = f" and {len(many) - _NAMED} more" if len(many) > _NAMED else ""
-    return ", ".join(many[:_NAMED]) + more
+    return ", ".join(map(escaped, many[:_NAMED])) + more

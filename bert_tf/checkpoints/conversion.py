@@ -113,6 +113,7 @@ def _write(
     if os.path.exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
     if vocabulary is not None:
+        description.encoder.check_vocabulary(len(vocabulary))
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
     form = FORMATS[to]
     with atomic_path(folder) as new:

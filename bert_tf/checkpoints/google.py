@@ -17,6 +17,7 @@ from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import read_beside, write_beside
 
 CONFIG_FILE = "bert_config.json"
@@ -92,7 +93,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
         UserError: its configuration is missing or damaged, or does not fit the tensors.
     """
     path = prefix.parent / CONFIG_FILE
-    if not path.is_file():
+    if not is_there(path):
         raise UserError(
             f"there is no {CONFIG_FILE} next to {prefix}; copy it there from the model that "
             "training started from"

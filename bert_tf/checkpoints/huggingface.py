@@ -9,7 +9,6 @@ own since version 6, in a key of config.json since 4, and before that in another
 since 4 read the key of config.json.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,12 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
+from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
+from bert_tf.io.vocabulary import ids_of
 
 CONFIG_FILE = "config.json"
 # The file of the weights that transformers has no place for.
@@ -95,8 +97,6 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_new",
     "gelu_python_tanh": "gelu_new",
 }
-# What tools of training and the classes with a head put before the names.
-_PREFIXES = re.compile(r"(?:module\.|_orig_mod\.|model\.)*(?:bert\.)?")
 # Names of weights in old versions -> today's.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Tensors that repeat another one, or are no weights.
@@ -165,7 +165,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         weights,
         TABLE,
         files.vocabulary,
-        (*of_keys.values(), *files.notes),
+        (*of_keys.values(), *files.notes, *_doubts(fields, model, path)),
     ).check()
 
 
@@ -219,16 +219,16 @@ def _weights(folder: Path) -> Tensors:
     found = huggingface_weights.open_folder(folder)
     names = {}
     for original in found.shapes:
-        name = _PREFIXES.sub("", original)
+        name = original.removeprefix("bert.")
         for old, new in _OLD_NAMES.items():
             name = name.replace(old, new)
-        names[name] = original
+        names[original if name in names else name] = original
     if _OUTPUT_BIAS not in names and _DECODER_BIAS in names:
         names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
     for name in (*_REPEATED, _DECODER_BIAS):
         names.pop(name, None)
     found = found.renamed(names)
-    if (folder / OWN_WEIGHTS_FILE).is_file():
+    if is_there(folder / OWN_WEIGHTS_FILE):
         own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
         found = tensors.joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
     return found
@@ -245,9 +245,27 @@ def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
 
 
 def _architecture_in(fields: Mapping[str, Any]) -> str:
-    """The class of transformers that config.json names; "" if it names none."""
+    """The class of transformers that config.json names first; "" if it names none."""
     named = fields.get("architectures") or [""]
     return str(named[0]) if isinstance(named, list) else ""
+
+
+def _doubts(fields: Mapping[str, Any], model: str, path: Path) -> tuple[str, ...]:
+    """A warning if config.json does not name the one class of transformers that `model` is."""
+    names = fields.get("architectures")
+    if not isinstance(names or [], list) or not all(isinstance(each, str) for each in names or ()):
+        raise UserError(
+            f"{path}: architectures is {shown(names)}; it must be a list with the name of a class, "
+            "such as BertModel"
+        )
+    without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
+    classes = without_place.get(model) or [heads.of(model).places[TABLE.format].reader]
+    if "architectures" not in fields or names in [[each] for each in classes]:
+        return ()
+    return (
+        f"warning: architectures is {shown(names)} in {CONFIG_FILE}; by its weights it is opened "
+        f"as {model}",
+    )
 
 
 def _heads(fields: Mapping[str, Any], weights: Tensors) -> dict[str, int]:
@@ -275,13 +293,20 @@ def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, .
     names = fields.get("id2label")
     if names is None or not classes:
         return ()
-    try:
-        labels = tuple(str(names[str(number)]) for number in range(classes))
-    except (KeyError, TypeError):
+    found = [names.get(str(n)) for n in range(classes)] if isinstance(names, dict) else [None]
+    if not all(isinstance(each, str | int) for each in found) or len(names) != classes:
         raise UserError(
-            f"{path}: id2label does not name all {classes} classes of the weights; copy the "
-            "checkpoint again"
-        ) from None
+            f"{path}: id2label is {shown(names)}; it must have a text for each of the {classes} "
+            "classes of the weights, and for no other; correct it"
+        )
+    labels = tuple(map(str, found))
+    ids = fields.get("label2id") or {}
+    if not isinstance(ids, dict) or any(
+        str(ids.get(label, number)) != str(number) for number, label in enumerate(labels)
+    ):
+        raise UserError(
+            f"{path}: label2id is {shown(ids)}, which contradicts id2label; correct one of them"
+        )
     return () if labels == _numbered(classes) else labels
 
 
@@ -310,7 +335,7 @@ def _config(
         "architectures": [architecture],
         "model_type": "bert",
         "is_decoder": causal,
-        "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
+        "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
         "classifier_dropout": description.head.get("dropout"),
     }
     head = heads.of(description.model)
@@ -340,7 +365,7 @@ def _cross_encoder(
     lengths = [files.max_length(), encoder.max_position_embeddings]
     for name in (_CROSS_ENCODER_FILE, _TRANSFORMER_FILE):
         path = folder / name
-        fields = plain_json.read_object(path, "configuration") if path.is_file() else {}
+        fields = plain_json.read_object(path, "configuration") if is_there(path) else {}
         notes |= keys.check(path, fields, name, f"{name} of {heads.CROSS_ENCODER}")
         lengths.append(fields.get("max_seq_length"))
     # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.
@@ -353,7 +378,7 @@ def _cross_encoder(
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The name of a cross-encoder's activation, "" if there is none; None for other models."""
     file = folder / _CROSS_ENCODER_FILE
-    if file.is_file():
+    if is_there(file):
         kept = plain_json.read_object(file, "configuration")
         if kept.get("model_type") == heads.CROSS_ENCODER:
             return str(kept.get("activation_fn") or "")

@@ -10,12 +10,14 @@ from typing import Any
 
 from bert_tf.checkpoints import keys, plain_json
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import (
     CLS,
     SEP,
     SPECIAL_TOKENS,
     TokenizerSettings,
-    check_vocabulary,
+    ids_of,
+    pieces_of_model,
     read_beside,
     write_beside,
 )
@@ -66,7 +68,7 @@ class TokenizerFiles:
         self._fields = {
             name: plain_json.read_object(folder / name, "tokenizer")
             for name in (CONFIG_FILE, SPECIAL_FILE, ADDED_FILE, TOKENIZER_FILE)
-            if (folder / name).is_file()
+            if is_there(folder / name)
         }
         self._config, self._tokenizer = (
             self._fields.get(name, {}) for name in (CONFIG_FILE, TOKENIZER_FILE)
@@ -95,19 +97,21 @@ class TokenizerFiles:
         path = self._folder / TOKENIZER_FILE
         if pieces is not None:
             return self._with_added(pieces, {*pieces})
-        if not path.is_file():
+        if not is_there(path):
             return None
         fields = self._tokenizer
         try:
             ids = dict(fields["model"]["vocab"])
             ids |= {token["content"]: token["id"] for token in fields.get("added_tokens", [])}
-            ordered = sorted(ids, key=ids.__getitem__)
-            whole = [ids[piece] for piece in ordered] == list(range(len(ids)))
+            pieces_at = {id: piece for piece, id in ids.items()}
+            # A blank or repeated line of a vocab.txt is a gap in the ids.
+            ordered = [pieces_at.get(id, "") for id in range(min(max(pieces_at), 2 * len(ids)) + 1)]
+            whole = len(pieces_at) == len(ids) and {*pieces_at} <= {*range(len(ordered))}
         except (KeyError, TypeError, ValueError):
             whole = False
         if not whole:
             raise UserError(f"{path} is not a WordPiece tokenizer with an id for every piece")
-        pieces = check_vocabulary(ordered, f"vocabulary of {path}")
+        pieces = pieces_of_model(ordered, f"vocabulary of {path}", "piece")
         return self._with_added(pieces, fields["model"]["vocab"])
 
     def lower_case(self) -> bool | None:
@@ -349,7 +353,7 @@ def write(
     added |= dict.fromkeys(tokenizer.get("exact_tokens", ()), False)
     if added:
         fields["added_tokens_decoder"] = {
-            str(pieces.index(token)): {
+            str(ids_of(pieces)[token]): {
                 "content": token,
                 "lstrip": False,
                 "normalized": normalized,

@@ -13,6 +13,7 @@ from pathlib import Path
 from bert_tf.checkpoints import plain_json, tensors
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 SAFETENSORS = "model.safetensors"
 TENSORFLOW = "tf_model.h5"
@@ -23,6 +24,9 @@ _NAME = re.compile(
     r"(?:.*/)?((?:bert/(?:embeddings|encoder|pooler)|mlm___cls|nsp___cls|classifier|qa_outputs)/.+)"
     r":0"
 )
+# The embeddings of an encoder: what training tools put before the name, and then that of the model
+# in a class with a head.
+_WORDS = re.compile(r"(.*?)(?:\w*bert\.|electra\.)?embeddings\.word_embeddings\.weight")
 _PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "weight"}
 
 
@@ -35,13 +39,13 @@ def open_folder(folder: Path) -> Tensors:
     formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: tensors.open_hdf5, TORCH: _open_torch}
     for name, open_file in formats.items():
         index = folder / f"{name}.index.json"
-        if (folder / name).is_file():
+        if is_there(folder / name, "weights"):
             found = open_file(folder / name)
-        elif index.is_file():
+        elif is_there(index):
             found = tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
         else:
             continue
-        return in_torch_layout(found)
+        return without_wrappers(in_torch_layout(found))
     raise UserError(
         f"{folder} has no {SAFETENSORS}, {TENSORFLOW} or {TORCH}; copy the weights there too"
     )
@@ -64,6 +68,14 @@ def in_torch_layout(found: Tensors) -> Tensors:
         shapes,
         lambda name: renamed.read(name).T if name in kernels else renamed.read(name),
     )
+
+
+def without_wrappers(found: Tensors) -> Tensors:
+    """Tensors without what training tools put before all names, such as "module."."""
+    wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
+    wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
+    names = {name: name.removeprefix(wrapper) for name in found.shapes}
+    return found.renamed({n if new in names else new: n for n, new in names.items()})
 
 
 def torch_name(name: str) -> str | None:
@@ -92,8 +104,7 @@ def _shards(index: Path) -> list[str]:
     for shard in shards:
         if plain_json.is_outside(shard):
             raise UserError(f"{index} names a file outside its folder: {shard!r}")
-        # Path.is_file raises an error for a name that is too long.
-        if not os.path.isfile(index.parent / shard):
+        if not os.path.lexists(index.parent / shard):  # False if the name is too long
             raise UserError(f"{index} names {shard}, which is not there; copy it too")
     return shards
 
@@ -108,7 +119,9 @@ def _open_torch(path: Path) -> Tensors:
         ) from None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-        arrays = {str(name): value.float().numpy() for name, value in found.items()}
+        # Integers stay integers, which are refused as weights.
+        floats = {n: v.float() if v.is_floating_point() else v for n, v in found.items()}
+        arrays = {str(name): value.numpy() for name, value in floats.items()}
     except Exception as error:  # the errors of a damaged or hostile pickle have no common class
         first = " ".join(str(error).split())[:200]
         raise UserError(

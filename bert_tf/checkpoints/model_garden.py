@@ -31,7 +31,7 @@ from bert_tf.checkpoints.correspondence import (
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import is_there, read_text
 from bert_tf.io.vocabulary import read_beside
 
 CONFIG_FILE = google.CONFIG_FILE
@@ -119,7 +119,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
     """
     path = prefix.parent / CONFIG_FILE
-    if path.is_file():
+    if is_there(path):
         fields = plain_json.read_object(path, "model configuration")
         of_keys = keys.check(path, fields, CONFIG_FILE)
     else:
@@ -135,7 +135,7 @@ def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     The fields have the names of bert_config.json.
     """
     try:
-        text = read_text(path, "experiment") if path.is_file() else ""
+        text = read_text(path, "experiment") if is_there(path) else ""
         encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
         kind = encoder["type"]
         fields = {**encoder[kind]}

@@ -1,8 +1,10 @@
 """The names and the shapes of our weights."""
 
 import keras
+import numpy as np
 
 from bert_tf.encoder.config import EncoderConfig
+from bert_tf.errors import UserError
 
 
 def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
@@ -19,6 +21,12 @@ def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
         else:
             names[weight.path.split(f"{model.name}/", 1)[1]] = weight
     return names
+
+
+def check_finite(array: np.ndarray, name: str, where: object) -> None:
+    """Raises UserError if a weight of the checkpoint `where` contains NaN or infinity."""
+    if not np.isfinite(array).all():
+        raise UserError(f"{where}: the weight {name} contains NaN or infinity; copy it again")
 
 
 def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.checkpoints import native
 from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.io.files import checksum
+from bert_tf.io.files import checksum, is_there, read_text
 
 STATE_FILE = "state.json"
 KEPT = "kept"
@@ -132,7 +132,7 @@ def write_state(checkpoint: Path, fields: dict[str, Any]) -> None:
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """The fields that `write_state` wrote. Raises one of `UNREADABLE` if it cannot be read."""
-    return json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8"))
+    return json.loads(read_text(checkpoint / STATE_FILE))
 
 
 def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None:
@@ -173,7 +173,7 @@ def _problem(checkpoint: Path) -> str | None:
 
 
 def _has_state(checkpoint: Path) -> bool:
-    return (checkpoint / STATE_FILE).is_file()
+    return is_there(checkpoint / STATE_FILE)
 
 
 def _checksum_of(state: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """JSON files of unknown origin: read as plain data, with mistakes reported in one line."""
 
+import collections
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -36,13 +37,21 @@ def read_array(path: Path, what: str) -> list[Any]:
 def _read(path: Path, what: str) -> Any:
     text = read_text(path, what)
     try:
-        return json.loads(text, parse_int=_whole_number)
+        return json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"
         ) from None
     except (RecursionError, ValueError) as error:  # nested too deeply, or too large a number
         raise UserError(f"{what} is not JSON: {path} ({error}); copy it again") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        ((twice, _),) = collections.Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} is there twice")
+    return fields
 
 
 def _whole_number(digits: str) -> int:

@@ -17,6 +17,7 @@ from bert_tf.checkpoints import (
 from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 # A file of a TensorFlow checkpoint: the prefix of its name, and the ending.
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
@@ -50,11 +51,11 @@ def _found(given: str | os.PathLike) -> Checkpoint:
         return _in_folder(path)
     named = _TENSORFLOW_FILE.fullmatch(path.name)
     prefix = path.with_name(named[1]) if named else path
-    if prefix.with_name(f"{prefix.name}.index").is_file():
+    if is_there(prefix.with_name(f"{prefix.name}.index"), "checkpoint"):
         return _tensorflow(prefix)
-    if path.is_file() and path.suffix == ".keras":
-        raise UserError(f"{path} is a .keras file; open it with bert_tf.load")
-    if path.is_file():
+    if is_there(path, "checkpoint"):
+        if path.suffix == ".keras":
+            raise UserError(f"{path} is a .keras file; open it with bert_tf.load")
         return _in_folder(path.parent)
     # `path` no longer begins with "./", which no name does.
     if download.is_name(str(given)):
@@ -68,14 +69,14 @@ def _found(given: str | os.PathLike) -> Checkpoint:
 def _in_folder(folder: Path) -> Checkpoint:
     if (folder / native.CHECKPOINTS).is_dir():
         return native.open_checkpoint(kept(folder))
-    if (folder / native.DESCRIPTION_FILE).is_file():
+    if is_there(folder / native.DESCRIPTION_FILE):
         check(folder)
         return native.open_checkpoint(folder)
-    if (folder / tf_hub.SAVED_MODEL_FILE).is_file():
+    if is_there(folder / tf_hub.SAVED_MODEL_FILE):
         return tf_hub.open_checkpoint(folder)
     if sentence_transformers.is_one(folder):
         return sentence_transformers.open_checkpoint(folder)
-    if (folder / huggingface.CONFIG_FILE).is_file():
+    if is_there(folder / huggingface.CONFIG_FILE):
         return huggingface.open_checkpoint(folder)
     prefix = tf_files.find_prefix(folder)
     if prefix is not None:

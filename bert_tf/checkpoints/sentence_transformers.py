@@ -29,6 +29,7 @@ from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 MODULES_FILE = "modules.json"
 CONFIG_FILE = "config_sentence_transformers.json"
@@ -56,7 +57,6 @@ _POOLING_KEYS = {
     "pooling_mode_weightedmean_tokens": "weighted_mean",
     "pooling_mode_lasttoken": "last_token",
 }
-_LINEAR = ("linear.weight", "linear.bias")
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
@@ -84,7 +84,7 @@ def is_one(folder: Path) -> bool:
     Raises:
         UserError: a file is not JSON.
     """
-    if not (folder / MODULES_FILE).is_file():
+    if not is_there(folder / MODULES_FILE):
         return False
     return _fields(folder / CONFIG_FILE).get("model_type", heads.EMBEDDER) == heads.EMBEDDER
 
@@ -142,7 +142,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         description.supplemented(config, path),
         tensors.joined(*weights),
         TABLE,
-        inner.read_vocabulary,
+        inner.vocabulary_there,
         (*inner.notes, *notes.values()),
     ).check()
 
@@ -221,7 +221,7 @@ def _class_of_embedders() -> str:
 
 def _fields(path: Path) -> dict[str, Any]:
     """The JSON object in a file, {} without the file: each version writes other files."""
-    return plain_json.read_object(path, "module configuration") if path.is_file() else {}
+    return plain_json.read_object(path, "module configuration") if is_there(path) else {}
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path: Path) -> Any:
@@ -369,5 +369,4 @@ def _activation_path(name: str) -> str:
 def _linear(folder: Path, number: int) -> Tensors:
     """The tensors of the dense layer in `folder` under the names of `TABLE`."""
     found = huggingface_weights.open_folder(folder)
-    names = {f"{number + 2}_Dense/{name}": name for name in _LINEAR if name in found.shapes}
-    return found.renamed(names)
+    return found.renamed({f"{number + 2}_Dense/{name}": name for name in found.shapes})

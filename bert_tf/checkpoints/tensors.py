@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 
 from bert_tf.errors import UserError
+from bert_tf.io.files import check_there
 
 if TYPE_CHECKING:
     from safetensors import safe_open
@@ -153,7 +154,7 @@ def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
     """What `get` takes from the opened safetensors file."""
     import safetensors
 
-    _check_there(path)
+    check_there(path, "checkpoint")
     try:
         with safetensors.safe_open(path, framework="np") as file:
             return get(file)
@@ -163,7 +164,7 @@ def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
 
 def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
     """What `get` takes from the opened HDF5 file."""
-    _check_there(path)
+    check_there(path, "checkpoint")
     try:
         # Without a lock, files on read-only disks can be read.
         with h5py.File(path, "r", locking=False) as file:
@@ -172,8 +173,3 @@ def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
     except Exception as error:
         first = " ".join(str(error).split())[:200]
         raise UserError(f"checkpoint is damaged: {path} ({first}); copy it again") from None
-
-
-def _check_there(path: Path) -> None:
-    if not path.is_file():
-        raise UserError(f"checkpoint not found: {path}")

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.compat import TrackableObjectGraph
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 # The tensor of an object-based checkpoint with the graph of objects and their variables.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -33,6 +34,8 @@ def open_prefix(prefix: Path) -> Tensors:
     data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
     if not data:
         raise UserError(f"there is no {prefix.name}.data-… next to {prefix}.index; copy it too")
+    for file in (prefix.with_name(f"{prefix.name}.index"), *data):
+        is_there(file, "checkpoint")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes = {n: tuple(s) for n, s in reader.get_variable_to_shape_map().items()}

@@ -16,6 +16,7 @@ from bert_tf.checkpoints.description import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
+from bert_tf.io.files import GRAPH, is_there, read_bytes
 from bert_tf.io.vocabulary import read_beside
 
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -31,12 +32,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         UserError: a file is missing or damaged, or the SavedModel is not a text encoder.
     """
     prefix = folder / "variables" / "variables"
-    if not prefix.with_suffix(".index").is_file():
+    if not is_there(prefix.with_suffix(".index")):
         raise UserError(f"{folder} is a SavedModel without variables; give one that is not frozen")
     file = tf_files.open_prefix(prefix)
     if tf_files.OBJECT_GRAPH not in file.shapes:
         raise UserError(f"{folder} is a SavedModel of TensorFlow 1; give one of TensorFlow 2")
-    if (folder / _ASSETS / native.DESCRIPTION_FILE).is_file():
+    if is_there(folder / _ASSETS / native.DESCRIPTION_FILE):
         return _ours(folder, prefix, file)
     tensors, notes = model_garden.named_tensors(prefix, file)
     extra = {
@@ -74,8 +75,8 @@ def _activation(path: Path) -> str:
     """The form of GELU: only the exact one is computed with `Erf`."""
     saved = SavedModel()
     try:
-        saved.ParseFromString(path.read_bytes())
-    except (DecodeError, OSError) as error:
+        saved.ParseFromString(read_bytes(path, "SavedModel", GRAPH))
+    except DecodeError as error:
         raise UserError(f"SavedModel is damaged: {path} ({error}); copy it again") from None
     functions = (f for meta in saved.meta_graphs for f in meta.graph_def.library.function)
     exact = any(node.op in ("Erf", "Erfc") for each in functions for node in each.node_def)

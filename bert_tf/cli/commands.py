@@ -83,8 +83,8 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     from bert_tf.text import Tokenizer
 
     settled, vocabulary = settle(loaded)
-    vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
-    tokenizer = Tokenizer.of(vocab, settled.tokenizer.settings)
+    pieces = vocabulary.removesuffix("\n").split("\n")
+    tokenizer = Tokenizer.of(pieces, settled.tokenizer.settings)
     if arguments.tfrecords:
         record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
     elif arguments.beam is not None:

@@ -1,4 +1,8 @@
-"""Reading what users give."""
+"""Reading what users give.
+
+What is at a path is checked before it is opened: opening a pipe waits until somebody writes to it,
+and a device may have no end. Each reader says how many bytes it reads at most.
+"""
 
 import contextlib
 import gzip
@@ -13,19 +17,50 @@ from typing import BinaryIO
 from bert_tf.errors import UserError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+# The most bytes of a configuration or a vocabulary, of a graph or a LiteRT file, of data that is
+# read as a whole, and of a file of weights or of other data.
+SMALL, GRAPH, WHOLE, LARGEST = 2**28, 2**31, 2**34, 2**38
+_LONGEST_LINE = 2**26
 
 
-def read_bytes(path: str | os.PathLike, what: str = "file") -> bytes:
+def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
+    """Whether there is a file at `path`, or a link to one.
+
+    >>> is_there("missing.txt")
+    False
+
+    Raises:
+        UserError: there is a folder, a pipe, a device or a socket, or a link to nothing; or the
+            file has more than `most` bytes. `what` names its role.
+    """
+    path = Path(path)
+    if path.is_file():
+        if path.stat().st_size > most:
+            raise UserError(f"{what} has more than the {most:,} bytes allowed: {path}")
+        return True
+    if not os.path.lexists(path):
+        return False
+    kind = "a pipe, a device or a socket" if path.exists() else "a link to nothing"
+    kind = "a folder" if path.is_dir() else kind
+    raise UserError(f"{what} is {kind}, not a file: {path}; remove it, or put a file there")
+
+
+def check_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> None:
+    """Raises UserError as `is_there`, and if there is nothing."""
+    if not is_there(path, what, most):
+        raise UserError(f"{what} not found: {path}")
+
+
+def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
     """The whole content of `path`; `what` names the file's role in error messages.
 
     Raises:
-        UserError: the file is missing, unreadable, or empty.
+        UserError: the file is missing, unreadable, empty, or larger than `most`; or it is none.
     """
     path = Path(path)
     try:
+        check_there(path, what, most)
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{what} not found: {path}") from None
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
     if not data:
@@ -33,13 +68,13 @@ def read_bytes(path: str | os.PathLike, what: str = "file") -> bytes:
     return data
 
 
-def read_text(path: str | os.PathLike, what: str = "file") -> str:
+def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> str:
     """The whole text of `path`; `what` names the file's role in error messages.
 
     Raises:
-        UserError: the file is missing, unreadable, empty, or not UTF-8.
+        UserError: as `read_bytes`, or the file is not UTF-8.
     """
-    data = read_bytes(path, what)
+    data = read_bytes(path, what, most)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -60,9 +95,18 @@ def first_of(files: Sequence[str | os.PathLike]) -> str:
 
 
 def checksum(path: str | os.PathLike) -> str:
-    """The SHA-256 of a file, in hexadecimal. Raises OSError where it cannot be read."""
+    """The SHA-256 of a file, in hexadecimal. Raises OSError, or as `is_there`."""
+    is_there(path)
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes]:
+    """The lines of an opened file. Raises UserError if one is too long, as that of a device is."""
+    for line in iter(lambda: content.readline(_LONGEST_LINE + 1), b""):
+        if len(line) > _LONGEST_LINE:
+            raise UserError(f"{name} has a line of more than {_LONGEST_LINE:,} bytes; divide it")
+        yield line
 
 
 @contextlib.contextmanager
@@ -78,6 +122,7 @@ def open_maybe_gzipped(
         UserError: the file is missing, unreadable or broken gzip, even if only reading shows it.
     """
     try:
+        check_there(path, what)
         with open(path, "rb") as file:
             is_gzipped = file.read(2) == _GZIP_MAGIC
             file.seek(0)

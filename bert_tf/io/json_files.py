@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import WHOLE, read_text
 
 # The kinds of values in words.
 KINDS: dict[object, str] = {
@@ -62,7 +62,7 @@ def text_of(path: Path) -> str:
     >>> text_of(Path("train.tsv"))
     'text\tlabel'
     """
-    return read_text(path, "data").removeprefix("\ufeff")
+    return read_text(path, "data", WHOLE).removeprefix("\ufeff")
 
 
 def whole_text(text: str) -> str:

@@ -1,7 +1,9 @@
 """A vocabulary file: one piece a line. The id of a piece is the number of its line, counted from 0.
 
 The format is that of google-research/bert (`tokenization.load_vocab`). The reference accepts blank
-lines and repeated pieces without a message. Here both are errors, because they shift or hide ids.
+lines and repeated pieces without a message. In the vocabulary of a new model both are errors. A
+trained model keeps them, since its ids must stay: no text gives a blank piece, and of a repeated
+piece the last id counts, as in the reference and in transformers.
 """
 
 import dataclasses
@@ -12,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import is_there, read_text
 
 VOCABULARY_FILE = "vocab.txt"
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -36,6 +39,12 @@ _LISTS = ("added_tokens", "exact_tokens")
 # What does not count at the ends of a line. Other kinds of spaces are pieces of published
 # vocabularies.
 _BLANKS = " \t\r"
+# The most bytes of a file. The largest published vocabulary of a BERT has 5 MB.
+_MOST = 2**24
+_REMEDY = (
+    "for a new model remove it; the vocabulary of a checkpoint must stay as it is, so open it with "
+    "Tokenizer.from_checkpoint"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +153,14 @@ class TokenizerSettings:
         return cls.from_dict({"lower_case": lower_case, **others}, name)
 
 
-def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
+class TrainedPieces(tuple[str, ...]):
+    """The pieces of a trained model, of which some may be blank or repeated."""
+
+
+def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[str, ...]:
     """The pieces of the file at `path`, in the order of their ids.
+
+    Those of a trained model (`of_model`) may be blank or repeated.
 
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
     >>> _ = Path("vocab.txt").write_text(file_text(pieces))
@@ -153,18 +168,19 @@ def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
     ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'cat')
 
     Raises:
-        UserError: the file is missing, empty or not UTF-8, a line is blank or repeats an earlier
-            one, or a special token is missing.
+        UserError: the file is missing, empty or not UTF-8, or a special token is missing; for a
+            new model also if a line is blank or repeats an earlier one.
     """
     # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
     # one, it stands in the published Chinese vocabulary.
-    lines = read_text(path, "vocabulary").removesuffix("\n").split("\n")
+    lines = read_text(path, "vocabulary", _MOST).removesuffix("\n").split("\n")
     if lines[0].startswith("\ufeff"):
         raise UserError(
             f"vocabulary {path}, line 1 starts with a byte-order mark; save the file as UTF-8 "
             "without one"
         )
-    return check_vocabulary((line.strip(_BLANKS) for line in lines), f"vocabulary {path}", "line")
+    pieces, name = (line.strip(_BLANKS) for line in lines), f"vocabulary {path}"
+    return pieces_of_model(pieces, name) if of_model else check_vocabulary(pieces, name, "line")
 
 
 def file_text(pieces: Iterable[str]) -> str:
@@ -177,13 +193,13 @@ def file_text(pieces: Iterable[str]) -> str:
 
 
 def read_beside(folder: Path) -> tuple[str, ...] | None:
-    """The pieces of `vocab.txt` in `folder`; None where there is none.
+    """The pieces of a trained model's `vocab.txt` in `folder`; None where there is none.
 
     Raises:
         UserError: it is not a vocabulary.
     """
     path = folder / VOCABULARY_FILE
-    return read_vocabulary(path) if path.is_file() else None
+    return read_vocabulary(path, of_model=True) if is_there(path, "vocabulary") else None
 
 
 def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
@@ -206,11 +222,13 @@ def check_vocabulary(
         UserError: a piece is empty or repeated, or one that a file cannot hold; a special token is
             missing.
     """
+    if isinstance(pieces, TrainedPieces):
+        return pieces
     pieces = tuple(pieces)
     first_seen: dict[str, int] = {}
     for number, piece in enumerate(pieces, start=1):
         if not piece:
-            raise UserError(f"{name}, {place} {number} is blank; remove it or fill it in")
+            raise UserError(f"{name}, {place} {number} is blank; {_REMEDY}")
         if "\n" in piece or piece != piece.strip(_BLANKS):
             raise UserError(
                 f"{name}, {place} {number}: {piece!r} contains a line break, or begins or ends "
@@ -219,16 +237,59 @@ def check_vocabulary(
         if piece in first_seen:
             raise UserError(
                 f"{name}, {place} {number} repeats {piece!r} of {place} {first_seen[piece]}; "
-                "remove one of them"
+                f"{_REMEDY}"
             )
         first_seen[piece] = number
-    missing = [token for token in SPECIAL_TOKENS if token not in first_seen]
+    return tuple(pieces_of_model(pieces, name, place))
+
+
+def pieces_of_model(
+    pieces: Iterable[str], name: str = "vocabulary", place: str = "line"
+) -> "TrainedPieces":
+    """The pieces of a trained model; what a file cannot hold, and no text gives, becomes blank.
+
+    Raises:
+        UserError: a special token is missing.
+    """
+    kept = tuple("" if "\n" in each or each != each.strip(_BLANKS) else each for each in pieces)
+    missing = [token for token in SPECIAL_TOKENS if token not in kept]
     if missing:
         raise UserError(
-            f"{name} lacks {', '.join(missing)} ({place}s 1 to {len(pieces)} were read); add the "
-            "missing special tokens"
+            f"{name} lacks {', '.join(missing)} ({place}s 1 to {len(kept)} were read); add the "
+            "missing special tokens at the end, or copy it again if it was cut"
         )
-    return pieces
+    return TrainedPieces(kept)
+
+
+def ids_of(vocabulary: Iterable[str]) -> dict[str, int]:
+    """The id of each piece; of a repeated piece the last one."""
+    return {piece: number for number, piece in enumerate(vocabulary)}
+
+
+def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[str, ...]:
+    """The vocabulary of the trained model `name`, which has so many rows of embeddings.
+
+    Blank pieces at the end that have no row are left out. What else is unusual is printed.
+
+    >>> fitted(["[UNK]", "cat", "dog", "", ""], 3, "model")
+    ('[UNK]', 'cat', 'dog')
+    """
+    end = len(pieces)
+    while end > rows and not pieces[end - 1]:
+        end -= 1
+    if end < rows:
+        logger.warning(
+            f"{name}: the vocabulary has {end} pieces, but the model has {rows} rows of "
+            "embeddings; copy the vocabulary again if it was cut"
+        )
+    last = ids_of(pieces)
+    odd = [id for id, piece in enumerate(pieces[:end]) if not piece or last[piece] != id]
+    if odd:
+        logger.warning(
+            f"{name}: {len(odd)} pieces of the vocabulary are blank or repeated, such as that of "
+            f"id {odd[0]}; all ids stay as they are, and of a repeated piece the last one counts"
+        )
+    return TrainedPieces(pieces[:end])
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:

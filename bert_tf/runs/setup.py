@@ -16,6 +16,7 @@ from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
@@ -33,7 +34,8 @@ def seed_everything(settings: TrainConfig) -> None:
 
 def make_tokenizer(run: RunFolder[RunConfig]) -> Tokenizer:
     """The run's own copy of the vocabulary, with the configured settings."""
-    return Tokenizer.of(run.vocabulary, run.config.tokenizer.settings)
+    pieces = read_vocabulary(run.vocabulary, of_model=True)
+    return Tokenizer.of(pieces, run.config.tokenizer.settings)
 
 
 def fixed_length(settings: TrainConfig) -> int | None:

@@ -8,8 +8,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.layers import chosen, with_layers
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
-from bert_tf.io.vocabulary import file_text, is_lower_case
+from bert_tf.io.vocabulary import file_text, is_lower_case, read_vocabulary
 from bert_tf.tasks import from_checkpoint
 
 Kind = TypeVar("Kind", bound=RunConfig)
@@ -56,7 +55,8 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
     If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
 
     Raises:
-        UserError: the vocabulary or the checkpoint that the configuration names is missing.
+        UserError: the vocabulary or the checkpoint that the configuration names is missing or
+            damaged.
     """
     choice, checkpoint = config.tokenizer, find(config)
     settings: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
         known = checkpoint.description
         settings = {"lower_case": known.lower_case, **known.tokenizer}
     if choice.vocab is not None:
-        vocabulary = read_text(choice.vocab, "vocabulary")
+        vocabulary = file_text(read_vocabulary(choice.vocab, of_model=checkpoint is not None))
     elif checkpoint is not None:
         pieces = checkpoint.read_vocabulary()
         if pieces is None:

@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+import stat
 import typing
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,12 +22,13 @@ import keras
 
 from bert_tf.checkpoints.description import encoder_config
 from bert_tf.checkpoints.embedder import dense_shapes
-from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.names import check_finite, encoder_shapes, weight_names
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import datasets
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
 from bert_tf.errors import UserError
+from bert_tf.io.files import check_there
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 
@@ -41,6 +43,7 @@ _LONGEST = 2**24
 # The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
+_COUNTS = re.compile(r"^/optimizer/|/seed_generator[^/]*/")
 # The least number of weights of an encoder's layer.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
@@ -82,8 +85,7 @@ def read(path: Path) -> keras.Model:
         UserError: there is no such file; it is damaged, holds something else, is of a later
             version of bert_tf, or names code that must not run.
     """
-    if not path.is_file():
-        raise UserError(f"file not found: {path}")
+    check_there(path)
     try:
         config = _checked(path)
         model = keras.saving.load_model(path, compile="compile_config" in config)
@@ -99,6 +101,8 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
     if not getattr(model, "has_tokenizer", True):
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
+    for name, variable in weight_names(model).items():
+        check_finite(variable.numpy(), name, path)
     return model
 
 
@@ -176,7 +180,11 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         raise _Damage("it contains a file twice")
     if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > _LONGEST:
         raise _Damage("its configuration or its vocabulary is too long")
+    if sum(entry.compress_size for entry in entries) > path.stat().st_size:
+        raise _Damage("its list of files gives them more bytes than it has")
     for entry in entries:
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise _Damage(f"{entry.filename} is a link")
         if entry.file_size > max(entry.compress_size, 1) * _MOST_EXPANSION:
             raise _Damage(f"{entry.filename} is too large when unpacked")
 
@@ -338,7 +346,12 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
     """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
-        sizes = [each.size for each in datasets(file, len(weights))]
+        found = datasets(file, len(weights))
+        sizes = [each.size for each in found]
+        for each in found:
+            # An optimizer counts its steps, and a generator of random numbers its draws.
+            if each.dtype.kind not in "fV" and not _COUNTS.search(each.name):
+                raise _Damage(f"the weight {each.name} is of type {each.dtype}")
     layers, held = config.num_hidden_layers, sum(sizes)
     # The pooler may be missing.
     width, labels = config.output_size, len(fields.get("labels", ()))

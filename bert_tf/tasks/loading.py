@@ -12,6 +12,7 @@ from bert_tf.checkpoints import native
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
+from bert_tf.io.vocabulary import fitted
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.from_checkpoint import (
     built,
@@ -92,6 +93,7 @@ def load_model(
         model = keras_files.read(Path(path))
         if getattr(model, "has_tokenizer", False):
             # As it was saved, the compiled optimizer and frozen layers included.
+            fitted(model.tokenizer.vocabulary, model.encoder.config.vocab_size, path)
             model.origin = Origin(source=str(path))
             return model
     checkpoint = find(path)

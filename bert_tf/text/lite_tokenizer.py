@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK, ids_of
 from bert_tf.text import characters
 from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
@@ -277,7 +277,7 @@ class LiteTokenizer:
             numbers, begins = (tf.gather(each, pieces.starts) for each in special)
             is_one = numbers > 0
             starts_word = tf.where(is_one, begins > 0, starts_word)
-            ids = [tokenizer.unk_id, *map(tokenizer.vocabulary.index, SPECIAL_TOKENS)]
+            ids = [tokenizer.unk_id, *map(ids_of(tokenizer.vocabulary).get, SPECIAL_TOKENS)]
             one = tf.gather(ids, numbers)
         word = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
         # One more word, so that there is one in a text without pieces.

@@ -23,6 +23,8 @@ from bert_tf.io.vocabulary import (
     UNK,
     TokenizerSettings,
     check_vocabulary,
+    ids_of,
+    pieces_of_model,
     read_vocabulary,
 )
 from bert_tf.text import characters, cleaning
@@ -132,9 +134,10 @@ class Tokenizer:
                 not found as "<e1>".
 
         Raises:
-            UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
-                or lacks a special or an added token; or a setting is none of these; or there are
-                too many added tokens, or one that cleaned text cannot hold.
+            UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece
+                (for a trained model see `from_checkpoint`), or lacks a special or an added token;
+                or a setting is none of these; or there are too many added tokens, or one that
+                cleaned text cannot hold.
         """
         if isinstance(vocabulary, str | os.PathLike):
             self.vocabulary = read_vocabulary(vocabulary)
@@ -149,21 +152,20 @@ class Tokenizer:
             longest_word,
             tuple(exact_tokens),
         )
+        ids = ids_of(self.vocabulary)
         for token in (*self.settings.added_tokens, *self.settings.exact_tokens):
-            if token not in self.vocabulary:
+            if token not in ids:
                 raise UserError(f"the added token {token!r} is not in the vocabulary; add it there")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self.vocabulary.index(token) for token in SPECIAL_TOKENS
+            ids[token] for token in SPECIAL_TOKENS
         )
         # Raises the error of a vocabulary that cannot be used.
         _ = self._graphs
 
     @classmethod
-    def of(
-        cls, vocabulary: str | os.PathLike | Sequence[str], settings: TokenizerSettings
-    ) -> "Tokenizer":
-        """The tokenizer of a vocabulary with such settings."""
-        return cls(vocabulary, **vars(settings))
+    def of(cls, vocabulary: Sequence[str], settings: TokenizerSettings) -> "Tokenizer":
+        """The tokenizer of a trained model's pieces, which may be blank or repeated."""
+        return cls(pieces_of_model(vocabulary), **vars(settings))
 
     def with_settings(self, **changes: Any) -> "Tokenizer":
         """A tokenizer with the same vocabulary, of which some settings differ.
@@ -270,7 +272,7 @@ class _Graphs:
         # Raises the errors of added tokens.
         cleaning.added_tokens(settings)
         self.wordpiece_model = wordpiece_model_of(
-            _as_cleaned(vocabulary, settings), vocabulary.index(UNK), settings.longest_word
+            _as_cleaned(vocabulary, settings), ids_of(vocabulary)[UNK], settings.longest_word
         )
 
     @_traced_once
@@ -309,8 +311,11 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     stand_ins = cleaning.stand_ins(settings)
     letters = {} if settings.split_chinese else characters.ideographs_as_letters()
     taken = {*map(chr, letters.values())}
+    last = ids_of(vocabulary)
 
     def as_cleaned(number: int, piece: str) -> str:
+        if not piece or last[piece] != number:
+            return f"{characters.NEVER}{number}"
         if piece in stand_ins:
             return stand_ins[piece]
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character

@@ -27,7 +27,7 @@ from flatbuffers import Builder
 from bert_tf.asking import record
 from bert_tf.errors import UserError
 from bert_tf.export.litert.tables import Byte, Fields, FlatTable, Placed, Word, add_bytes, add_table
-from bert_tf.io.files import read_bytes
+from bert_tf.io.files import GRAPH, read_bytes
 
 # Names in the archive, and the output whose values the lines of `labels.txt` name.
 VOCABULARY_FILE, LABELS_FILE = "vocab.txt", "labels.txt"
@@ -130,7 +130,7 @@ def read(path: str | os.PathLike) -> Opened:
         UserError: there is no such file; it is damaged, of a later version of bert_tf, or was
             written by another program.
     """
-    content = read_bytes(path)
+    content = read_bytes(path, "LiteRT file", GRAPH)
     if content[4:8] != _MODEL_IDENTIFIER:
         raise UserError(f"{path} is not a .tflite file, or it is damaged; export or copy it again")
     # zipfile, json and flatbuffers have no common class of errors for damaged files.

@@ -3,11 +3,13 @@
 Each gives one line that names the file, and nothing in it is run.
 """
 
+import os
 import random
 import shutil
 import struct
 from unittest import mock
 
+import h5py
 import numpy as np
 import pytest
 from google.protobuf import json_format
@@ -70,6 +72,20 @@ def test_a_file_that_is_cut_short_anywhere_is_told_in_one_line(copy_of, name):
 
 
 @pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
+def test_what_is_no_file_is_refused_and_not_waited_for(copy_of, name):
+    folder = copy_of(name)
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        whole = file.read_bytes()
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir):
+            file.unlink()
+            make(file)
+            # This one is not read.
+            assert told_in_one_line(folder) or file.name == "special_tokens_map.json", file
+            file.rmdir() if file.is_dir() else file.unlink()
+            file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
 def test_a_changed_byte_never_raises_anything_else(copy_of, name):
     folder = copy_of(name)
     chance = random.Random(0)
@@ -108,7 +124,7 @@ def test_an_index_cannot_name_a_file_outside_its_folder(copy_of, name):
     shutil.copy(folder / "model-00001-of-00002.safetensors", folder.parent / "stolen")
     tiny.change(folder / "model.safetensors.index.json", weight_map={"weight": name})
 
-    tiny.refused("outside its folder|is not there", reading.find, folder)
+    tiny.refused("outside its folder|is not there|is a folder", reading.find, folder)
 
 
 def test_a_file_that_the_index_names_and_that_is_missing_is_named(copy_of):
@@ -162,8 +178,7 @@ def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, 
         ({"num_hidden_layers": 10**9}, "tensors for 2 layers, but .* says 1000000000"),
         ({"intermediate_size": 10**9}, "intermediate.dense.weight"),
         ({"max_position_embeddings": 512}, "position_embeddings.weight"),
-        ({"id2label": {"0": "a"}}, "id2label does not name all 3 classes"),
-        ({"id2label": 3}, "id2label does not name all"),
+        ({"id2label": {"0": "a"}}, "id2label is .*; it must have a text for each of the 3 cl"),
         ({"bert_tf": 3}, "the key bert_tf is damaged"),
         ({"bert_tf": {"encoder": []}}, "the key bert_tf is damaged"),
         ({"bert_tf": {"model": "os"}}, "names an unknown model 'os'"),
@@ -232,12 +247,71 @@ def test_a_description_without_a_format_is_damaged_and_not_of_the_future(copy_of
     tiny.refused(told, reading.find, folder)
 
 
-@pytest.mark.parametrize("architectures", [[[]], [{}], {}, 3, "BertModel"])
-def test_names_of_classes_that_are_none_leave_the_weights_to_tell(copy_of, architectures):
+@pytest.mark.parametrize("architectures", [[[]], [None], {"a": 1}, 3, "BertModel"])
+def test_architectures_that_are_no_list_of_names_are_refused(copy_of, architectures):
     folder = copy_of("huggingface")
     tiny.change(folder / "config.json", architectures=architectures)
 
-    assert reading.find(folder).description.model == "TextClassifier"
+    tiny.refused("config.json: architectures is .*; it must be a list with", reading.find, folder)
+
+
+@pytest.mark.parametrize(
+    "architectures",
+    [None, [], ["Foo"], ["BertForQuestionAnswering"], ["BertForSequenceClassification", "X"]],
+)
+def test_the_weights_tell_what_architectures_leave_open_and_a_line_says_so(copy_of, architectures):
+    folder = copy_of("huggingface")
+    tiny.change(folder / "config.json", architectures=architectures)
+
+    found = reading.find(folder)
+    assert found.description.model == "TextClassifier"
+    assert "by its weights it is opened as TextClassifier" in found.notes[0]
+
+    tiny.change(folder / "config.json", "architectures")
+    assert reading.find(folder).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        *(
+            ({"id2label": names}, "id2label is .*; it must have a text for each of the 3 classes")
+            for names in (
+                {"0": None, "1": "b", "2": "c"},
+                {"0": ["a"], "1": "b", "2": "c"},
+                {"0": 0.5, "1": "b", "2": "c"},
+                {"0": "a", "1": "b", "2": "c", "3": "d"},
+                {"0": "a", "1": "b", "2": "c", "x": "d"},
+                {"00": "a", "1": "b", "2": "c"},
+                ["a", "b", "c"],
+                [],
+                3,
+            )
+        ),
+        ({"label2id": 3}, "label2id is 3, which contradicts id2label"),
+        ({"label2id": {"good": 1, "bad": 0, "neither": 2}}, "label2id is .*, which contradicts"),
+    ],
+)
+def test_labels_that_are_none_or_of_two_minds_are_refused(copy_of, fields, told):
+    folder = copy_of("huggingface")
+    tiny.change(folder / "config.json", **fields)
+
+    assert "config.json" in tiny.refused(told, reading.find, folder)
+
+
+def test_numbers_are_labels_and_numbers_of_other_names_do_not_matter(copy_of):
+    folder = copy_of("huggingface")
+    ids = {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": "2"}
+    tiny.change(folder / "config.json", id2label={"0": 2, "1": 1, "2": 0}, label2id=ids)
+
+    assert reading.find(folder).description.labels == ("2", "1", "0")
+
+
+def test_a_key_that_is_there_twice_is_refused(copy_of):
+    path = copy_of("huggingface") / "config.json"
+    path.write_text(path.read_text().replace('"0": "good"', '"0": "good", "0": "bad"'))
+
+    tiny.refused("config.json .the key '0' is there twice.", reading.find, path)
 
 
 @pytest.mark.parametrize(
@@ -294,14 +368,56 @@ def test_weights_of_another_model_are_told(copy_of):
     tiny.refused("contains no weights of a BERT encoder", reading.find, folder)
 
 
-def test_quantized_weights_are_refused(copy_of):
-    folder = copy_of("huggingface")
-    arrays = tensors.load(folder / "model.safetensors")
-    whole = {name: array.astype(np.int8) for name, array in arrays.items()}
-    tensors.save(folder / "model.safetensors", whole)
+def change_weights(folder, change):
+    """Changes all weights of a checkpoint of any format; returns whether there were any."""
+    for file in sorted(folder.rglob("*.safetensors")):
+        arrays = tensors.load(file)
+        tensors.save(file, {name: change(array) for name, array in arrays.items()})
+    for file in sorted(folder.rglob("*.h5")):
+        with h5py.File(file, "r+") as opened:
+            for each in tensors.datasets(opened, 2**30):
+                name, array = each.name, change(each[()])
+                del opened[name]
+                opened[name] = array
+    for file in sorted(folder.rglob("*.index")):
+        prefix = file.with_suffix("")
+        found = tf_files.open_prefix(prefix)
+        arrays = {name: found.read(name) for name in found.shapes}
+        texts = {tf_files.OBJECT_GRAPH: arrays.pop(tf_files.OBJECT_GRAPH, b"")}
+        changed = {name: change(array) if array.ndim else array for name, array in arrays.items()}
+        for each in file.parent.glob(f"{prefix.name}.data-*"):
+            each.unlink()
+        tf_files.write_named(prefix, changed | {n: text for n, text in texts.items() if text})
 
-    told = "is of type int8, but bert_tf reads only floating-point weights"
+
+@pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda array: array.astype(np.int8), "is of type int8, but bert_tf reads only floating-p"),
+        (lambda array: np.full_like(array, np.nan), "the weight .* contains NaN or infinity"),
+        (lambda array: np.full_like(array, -np.inf), "the weight .* contains NaN or infinity"),
+    ],
+)
+def test_weights_that_are_no_numbers_or_integers_are_refused(copy_of, name, change, told):
+    folder = copy_of(name)
+    change_weights(folder, change)
+
     tiny.refused(told, tiny.load, folder)
+    tiny.refused(told, conversion.convert, folder, folder.parent / "new", "bert_tf")
+
+
+@pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "model.", "module._orig_mod.net."])
+def test_what_training_tools_put_before_names_is_taken_off(copy_of, wrapper):
+    folder = copy_of("huggingface")
+    expected, _ = tiny.load(folder)
+    arrays = tensors.load(folder / "model.safetensors")
+    arrays = {wrapper + name: array for name, array in arrays.items()}
+    tensors.save(folder / "model.safetensors", arrays | {"more": np.ones(2, np.float32)})
+
+    model, report = tiny.load(folder)
+    assert report.new == () and report.ignored == ("more",)
+    tiny.assert_equal(model, expected)
 
 
 def test_a_damaged_vocabulary_does_not_stand_in_the_way_of_the_weights(copy_of):
@@ -309,7 +425,7 @@ def test_a_damaged_vocabulary_does_not_stand_in_the_way_of_the_weights(copy_of):
     (folder / "vocab.txt").write_text("[PAD]\n\n")
 
     tiny.load(folder)
-    tiny.refused("line 2 is blank", Tokenizer.from_checkpoint, folder)
+    tiny.refused("lacks .UNK., .*lines 1 to 2 were read", Tokenizer.from_checkpoint, folder)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import copy
 import io
 import json
 import re
+import stat
 import zipfile
+import zlib
 
 import h5py
 import keras
@@ -257,6 +259,43 @@ def test_what_unpacks_to_too_much_is_refused(changed):
     refused(
         changed({"assets/x": bytes(2**20)}, zipfile.ZIP_DEFLATED), "assets/x is too large when unp"
     )
+
+
+def test_an_archive_whose_list_lies_about_sizes_is_not_unpacked(changed, entries):
+    path = changed({})
+    packed = zlib.compressobj(9, zlib.DEFLATED, -15)
+    bomb = b"".join(packed.compress(bytes(2**20)) for _ in range(256)) + packed.flush()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, bomb if name == WEIGHTS else content)
+        listed = archive.getinfo(WEIGHTS)
+        listed.compress_type, listed.file_size, listed.compress_size = 8, 2**28, 2**24
+    refused(path, "is damaged .its list of files gives them more bytes than it has.")
+
+
+def test_a_link_in_an_archive_is_refused(entries, tmp_path):
+    path = write(tmp_path / "model.keras", entries | {VOCABULARY: None})
+    with zipfile.ZipFile(path, "a") as archive:
+        link = zipfile.ZipInfo(VOCABULARY)
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    refused(path, "is damaged .assets/vocab.txt is a link.")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda array: array.astype(np.int32), "the weight /classifier/vars/0 is of type int32"),
+        (lambda array: array * np.inf, "the weight classifier/kernel contains NaN or infinity"),
+    ],
+)
+def test_weights_are_finite_numbers(entries, changed, change, told):
+    weights = io.BytesIO(entries[WEIGHTS])
+    with h5py.File(weights, "r+") as file:
+        array = file[KERNEL][()]
+        del file[KERNEL]
+        file[KERNEL] = change(array)
+    refused(changed({WEIGHTS: weights.getvalue()}), told)
 
 
 def test_a_changed_byte_of_a_weight_is_noticed(changed, entries):

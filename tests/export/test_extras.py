@@ -1,6 +1,7 @@
 """What stands beside the graph: warm-up requests, model card, fingerprint, version folders."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -9,9 +10,12 @@ import tensorflow as tf
 from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 from tensorflow_serving.apis import prediction_log_pb2
 
+from bert_tf import TextClassifier
+from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.io.json_files import as_json
+from bert_tf.templates import TEMPLATES
 from tests.export.conftest import cases
 
 
@@ -83,6 +87,36 @@ def test_the_card_reads_the_same_for_people(exported, family):
         assert all(f"`{label}`" in text for label in card["labels"])
         is_for_cpu = card["model"].get("device") == "CPU"
         assert ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1" in text) == is_for_cpu
+
+
+def test_odd_labels_do_nothing_to_pages_and_terminals(models, tokenizer, tmp_path, capsys):
+    odd = ["`x`<script>|[a](b)", "esc\x1b[2J", "turn\u202eed", "</code>\x9b"]
+    model = TextClassifier(models("classification").encoder, tokenizer, odd)
+    model.export(tmp_path / "model")
+    extra = tmp_path / "model" / "assets.extra"
+    assert json.loads((extra / "model_card.json").read_text())["labels"] == odd
+    (line,) = [x for x in (extra / "model_card.md").read_text().split("\n") if "- labels" in x]
+    assert line == (
+        r"- labels: `\u0060x\u0060\u003cscript\u003e\u007c\u005ba\u005d(b)`, `esc\u001b[2J`, "
+        r"`turn\u202eed`, `\u003c/code\u003e\u009b`"
+    ).replace("[2J", r"\u005b2J")
+    assert len((tmp_path / "model" / "assets" / "labels.txt").read_text().split("\n")) == 5
+
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "model"), "the cat"]) == 0
+    answer = capsys.readouterr().out
+    assert json.loads(answer)["classes"] == odd
+    model.save_checkpoint(tmp_path / "checkpoint")
+    TextClassifier.from_checkpoint(tmp_path / "checkpoint", labels=[*"abcd"])
+    said = answer + capsys.readouterr().err + (extra / "model_card.md").read_text()
+    said += (extra / "model_card.json").read_text()
+    assert "esc" in said and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said)
+    page = TEMPLATES.from_string("{{ label }}")
+    assert [page.render(label=each) for each in odd[:3]] == [
+        "`x`&lt;script&gt;|[a](b)",
+        r"esc\u001b[2J",
+        r"turn\u202eed",
+    ]
 
 
 def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):

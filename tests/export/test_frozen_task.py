@@ -1,6 +1,7 @@
 """SavedModels and LiteRT files as objects; the record by which they are known."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -36,6 +37,40 @@ def test_both_formats_have_the_same_record(models, exported, lite_file):
     said = json.loads(card.read_text())
     assert said["labels"] == saved.model["labels"]
     assert said["model"].items() >= saved.model["settings"].items()
+
+
+@pytest.mark.parametrize("name", ["variables.index", "variables.data-00000-of-00001"])
+def test_variables_that_are_damaged_are_told_in_one_line(folder, capsys, name):
+    path = folder / "variables" / name
+    whole = path.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole[:20] + bytes(40) + whole[60:], None):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        assert main(["predict", str(folder), "the cat"]) == 2
+        assert capsys.readouterr().err.startswith("bert-tf: error: SavedModel is damaged: ")
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["fingerprint.pb", "assets/vocab.txt", "variables/checkpoint"])
+def test_a_pipe_or_a_device_is_not_opened(folder, name):
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError, match=f"is a pipe, a device or a socket, not a file: .*{name}"):
+        bert_tf.load(folder)
+    (folder.parent / "zero.tflite").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="is a pipe, a device or a socket.*zero.tflite"):
+        bert_tf.load(folder.parent / "zero.tflite")
+
+
+def test_weights_that_are_no_numbers_give_no_answers(models, tokenizer, tmp_path):
+    model = bert_tf.TextClassifier(models("classification").encoder, tokenizer, ["no", "yes"])
+    model.classifier.bias.assign([float("nan"), 0.0])
+    model.export(tmp_path / "saved_model")
+    model.export(tmp_path / "model.tflite", format="litert")
+    for name in ("saved_model", "model.tflite"):
+        with pytest.raises(UserError, match=f"{name}:? answers NaN for probabilities; copy or"):
+            bert_tf.load(tmp_path / name).predict("the cat")
 
 
 def test_an_export_without_a_record_is_known_by_its_outputs(folder, models):

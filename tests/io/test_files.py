@@ -1,11 +1,15 @@
 """What cannot be read is told with its place."""
 
 import gzip
+import os
+import socket
 
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.io.files import open_maybe_gzipped, read_text
+from bert_tf.io.files import checksum, is_there, lines_of, open_maybe_gzipped, read_text
+from bert_tf.io.vocabulary import read_vocabulary
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -21,8 +25,8 @@ def test_a_file_that_cannot_be_unpacked_or_opened_is_named(tmp_path):
     (tmp_path / "cut").write_bytes(gzip.compress(b"cut short" * 99)[:-9])
     for name, message in [
         ("cut", "corpus file is damaged gzip data: .*cut"),
-        ("none", "corpus file cannot be read: .*none .No such file"),
-        ("", "corpus file cannot be read: "),
+        ("none", "corpus file not found: .*none"),
+        ("", "corpus file is a folder, not a file: "),
     ]:
         with (
             pytest.raises(UserError, match=message),
@@ -50,5 +54,52 @@ def test_a_file_that_is_no_text_is_told_with_the_place(tmp_path, content, messag
 def test_a_file_that_is_missing_or_a_folder_is_told(tmp_path):
     with pytest.raises(UserError, match="vocabulary not found: .*a.txt"):
         read_text(tmp_path / "a.txt", "vocabulary")
-    with pytest.raises(UserError, match="vocabulary cannot be read: .*Is a directory"):
+    with pytest.raises(UserError, match="vocabulary is a folder, not a file: "):
         read_text(tmp_path, "vocabulary")
+
+
+@pytest.fixture(params=["pipe", "socket", "device", "link to nothing", "folder"])
+def special(request, tmp_path):
+    """A path at which there is no file."""
+    path = tmp_path / "special"
+    if request.param == "pipe":
+        os.mkfifo(path)
+    elif request.param == "socket":
+        with socket.socket(socket.AF_UNIX) as opened:
+            opened.bind(str(path))
+    elif request.param == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if request.param == "device" else tmp_path / "nothing")
+    return path
+
+
+def test_what_is_no_file_is_refused_before_it_is_opened(special):
+    for read in (is_there, read_text, checksum, read_vocabulary, load_config):
+        with pytest.raises(UserError, match="is a .*, not a file: .*special"):
+            read(special)
+    with (
+        pytest.raises(UserError, match="is a .*, not a file: .*special"),
+        open_maybe_gzipped(special),
+    ):
+        pass
+
+
+def test_there_is_a_file_or_a_link_to_one_or_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    names = ("file", "link", "missing", "file/below", "a\0b")
+    assert [is_there(tmp_path / name) for name in names] == [True, True, False, False, False]
+
+
+def test_nothing_is_read_beyond_a_size(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2**28 + 1)
+    for read, most in ((read_text, 2**28), (read_vocabulary, 2**24)):
+        with pytest.raises(UserError, match=f"more than the {most:,} bytes allowed: .*large"):
+            read(tmp_path / "large")
+    with (
+        pytest.raises(UserError, match="/dev/zero has a line of more than 67,108,864 bytes"),
+        open("/dev/zero", "rb") as endless,
+    ):
+        next(lines_of(endless, "/dev/zero"))

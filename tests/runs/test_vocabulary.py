@@ -9,7 +9,7 @@ from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import TokenizerSettings
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, TokenizerSettings, file_text
 from bert_tf.runs.vocabulary import settle, with_tokenizer_of
 from tests import tiny
 
@@ -39,7 +39,7 @@ def test_both_are_the_checkpoints_where_nothing_is_said(load):
 
 def test_what_the_configuration_says_is_kept(load, tmp_path):
     other = tmp_path / "other.txt"
-    other.write_text("[PAD]\n[UNK]\n")
+    other.write_text(file_text(SPECIAL_TOKENS))
 
     own = ["lower_case=true", "strip_accents=false", "split_chinese=true", "longest_word=7"]
     settled, vocabulary = settle(
@@ -47,7 +47,7 @@ def test_what_the_configuration_says_is_kept(load, tmp_path):
     )
 
     assert settled.tokenizer.settings == TokenizerSettings(strip_accents=False, longest_word=7)
-    assert vocabulary == "[PAD]\n[UNK]\n"
+    assert vocabulary == file_text(SPECIAL_TOKENS)
 
 
 @pytest.mark.parametrize("piece", ["##s", "##S"])
@@ -76,3 +76,13 @@ def test_a_resumed_run_keeps_what_was_decided_at_its_start(load):
     before, _ = settle(load("tokenizer.vocab=null"))
     again = with_tokenizer_of(before, load("tokenizer.vocab=null"))
     assert again.tokenizer.settings == before.tokenizer.settings
+
+
+def test_only_a_checkpoints_vocabulary_may_have_repeated_lines(load, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text(file_text([*tiny.VOCABULARY[:-1], "the"]))
+
+    _, vocabulary = settle(load(f"tokenizer.vocab={other}"))
+    assert vocabulary == other.read_text()
+    with pytest.raises(UserError, match="repeats 'the' of line 8; for a new model remove it"):
+        settle(load(f"tokenizer.vocab={other}", "init.checkpoint=null"))

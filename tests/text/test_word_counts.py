@@ -89,7 +89,7 @@ def test_progress_ascends_to_the_bytes_on_disk(text_file, monkeypatch):
     assert calls[-1] == ("counting words", total, total)
 
 
-@pytest.mark.parametrize(("name", "message"), [("nowhere.txt", "not found"), ("", "cannot be re")])
+@pytest.mark.parametrize(("name", "message"), [("nowhere.txt", "not found"), ("", "is a folder")])
 def test_what_is_no_file_is_named(tmp_path, name, message):
     with pytest.raises(UserError, match=f"text file {message}.*{name}"):
         count_words([tmp_path / name], True)

@@ -32,7 +32,7 @@ from typing import Any
 from bert_tf.data.corpora.sentences import split_sentences
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-from bert_tf.io.files import first_of, open_maybe_gzipped
+from bert_tf.io.files import first_of, lines_of, open_maybe_gzipped
 from bert_tf.io.json_files import whole_text
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
@@ -175,8 +175,8 @@ class Corpus(AnyCorpus):
         """The lines of a file, plain or gzipped, with their numbers from 1."""
         before, number = self.position, 0
         try:
-            with open_maybe_gzipped(file, "corpus file") as (lines, raw):
-                for number, line in enumerate(lines, start=1):
+            with open_maybe_gzipped(file, "corpus file") as (content, raw):
+                for number, line in enumerate(lines_of(content, str(file)), start=1):
                     if number == 1 and line.startswith(_UTF_16_MARKS):
                         raise UserError(
                             f"corpus file is UTF-16, not UTF-8: {file}; convert it to UTF-8"

@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.data.corpora.order import Part, PooledExamples
 from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, join, plan, usual_pass
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
+from bert_tf.io.vocabulary import ids_of
 
 # Enough tokens to estimate how many examples a token gives.
 _SAMPLE_TOKENS = 4_000_000
@@ -59,7 +60,7 @@ class Examples(PooledExamples):
         self, folder: TokenShards, shards: tuple[Shard, ...], rule: ExampleRule, seed: int
     ):
         self._folder, self._shards, self._rule = folder, shards, rule
-        self._special = [folder.vocabulary.index(token) for token in ("[CLS]", "[SEP]", "[PAD]")]
+        self._special = [ids_of(folder.vocabulary)[token] for token in ("[CLS]", "[SEP]", "[PAD]")]
         rate, self.random_next = self._measured()
         super().__init__(np.array([math.ceil(shard.tokens * rate) for shard in shards]), seed)
 

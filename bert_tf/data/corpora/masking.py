@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.io.vocabulary import ids_of
+
 
 class MaskedBatch(NamedTuple):
     """Inputs and targets of language modelling.
@@ -122,7 +124,7 @@ class Masking:
         words = self.vocabulary
         random_ids = draw(seeds[2], self.max_predictions, maxval=len(words), dtype=tf.int32)
 
-        cls_id, sep_id, mask_id = map(words.index, ("[CLS]", "[SEP]", "[MASK]"))
+        cls_id, sep_id, mask_id = map(ids_of(words).get, ("[CLS]", "[SEP]", "[MASK]"))
         maskable = (input_mask > 0) & (input_word_ids != cls_id) & (input_word_ids != sep_id)
         number = self._number(input_mask)
         if self.whole_word:

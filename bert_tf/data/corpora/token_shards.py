@@ -123,7 +123,7 @@ class TokenShards:
             text = read_text(vocabulary, "vocabulary of the token shards")
             if hashlib.sha256(text.encode()).hexdigest() != manifest["vocab_sha256"]:
                 raise _changed(vocabulary, "its SHA-256 differs")
-            self.vocabulary = read_vocabulary(vocabulary)
+            self.vocabulary = read_vocabulary(vocabulary, of_model=True)
         except UserError:
             raise
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:

@@ -21,7 +21,7 @@ from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
 from bert_tf.errors import UserError
 from bert_tf.io.files import first_of, read_text
-from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings, read_vocabulary
+from bert_tf.io.vocabulary import TokenizerSettings, read_beside
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
@@ -256,7 +256,7 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
             f"{folder / MANIFEST} is damaged (lower_case is missing); write the TFRecords again "
             "with `bert-tf pretrain-data`"
         )
-    if read_vocabulary(folder / VOCABULARY_FILE) != tokenizer.vocabulary:
+    if read_beside(folder) != tokenizer.vocabulary:
         raise UserError(
             f"the examples in {folder} were made with a different vocabulary; set tokenizer.vocab "
             "to theirs, or write them again with `bert-tf pretrain-data`"

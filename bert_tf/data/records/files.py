@@ -14,6 +14,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import UserError
+from bert_tf.io.files import is_there
 
 # What is added to a checksum; see `masked_crc32c`.
 _MASK_DELTA = 0xA282EAD8
@@ -49,6 +50,7 @@ class RecordFile:
         self.path = path
         starts = array.array("q", [0])
         try:
+            is_there(path, "TFRecord file")
             size = path.stat().st_size
             with open(path, "rb", buffering=_BUFFER) as file:
                 while starts[-1] < size:

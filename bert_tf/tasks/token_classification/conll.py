@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.json_files import text_of
 from bert_tf.tasks.token_classification.tag_schemes import parse
 from bert_tf.tasks.token_classification.tagged_sentences import in_scheme
 
@@ -67,7 +67,7 @@ def separator(path: Path) -> str:
     Raises:
         UserError: the file cannot be read.
     """
-    return "\t" if "\t" in read_text(path, "data") else " "
+    return "\t" if "\t" in text_of(path) else " "
 
 
 def _sentences(
@@ -79,7 +79,7 @@ def _sentences(
     tags: list[str] = []
     # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
     # what Unicode takes for the end of a line.
-    lines = [*read_text(path, "data").removeprefix("\ufeff").split("\n"), ""]
+    lines = [*text_of(path).split("\n"), ""]
     for number, text in enumerate(lines, start=1):
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
