@@ -25,7 +25,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
-from bert_tf.checkpoints.description import Description, encoder_config
+from bert_tf.checkpoints.description import EXTRA_KEY, Description, encoder_config
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
@@ -260,7 +260,9 @@ def _doubts(fields: Mapping[str, Any], model: str, path: Path) -> tuple[str, ...
         )
     without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
     classes = without_place.get(model) or [heads.of(model).places[TABLE.format].reader]
-    if "architectures" not in fields or names in [[each] for each in classes]:
+    # What bert_tf wrote under its own key says which model it is.
+    named = names in [[each] for each in classes]
+    if named or "architectures" not in fields or EXTRA_KEY in fields:
         return ()
     return (
         f"warning: architectures is {shown(names)} in {CONFIG_FILE}; by its weights it is opened "
