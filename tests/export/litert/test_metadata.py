@@ -169,7 +169,7 @@ def test_what_is_no_tflite_file_is_refused(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(UserError, match="file is empty"):
         read(path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is a folder, not a file"):
         read(tmp_path)
 
 

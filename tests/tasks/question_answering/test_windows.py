@@ -10,7 +10,7 @@ from bert_tf import QuestionAnswerer
 from bert_tf.data.batching import training_batches
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.question_answering.squad import Span, read_squad
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.text import WindowPreprocessor
 from tests import tiny, tiny_questions
@@ -24,8 +24,12 @@ def questions(tmp_path_factory) -> Columns:
 
 @pytest.fixture(scope="module")
 def rows(questions) -> WindowRows:
-    tokenizer = tiny.tokenizer()
-    return WindowRows.cut(questions, WindowPreprocessor(tokenizer, 20, 6, 4))
+    return _cut(questions)
+
+
+def _cut(questions: Columns) -> WindowRows:
+    preprocess = WindowPreprocessor(tiny.tokenizer(), 20, 6, 4)
+    return WindowRows.cut(questions, Span(unanswerable=True).numbers(questions), preprocess)
 
 
 def test_every_window_is_there_with_its_answer(rows, questions):
@@ -71,5 +75,5 @@ def test_questions_of_all_chunks_are_kept_apart(questions, tmp_path):
         answer = {"text": word, "answer_start": content["context"].index(word)}
         content["qas"].append({"id": str(i), "question": "on", "answers": [answer]})
     path.write_text(json.dumps({"data": [{"paragraphs": [content]}]}))
-    rows = WindowRows.cut(read_squad(path), WindowPreprocessor(tiny.tokenizer(), 20, 6, 4))
+    rows = _cut(read_squad(path))
     assert rows.starts.tolist() == rows.ends.tolist() == [3, 6] * 300
