@@ -133,7 +133,7 @@ def row_length(row: Row) -> int:
 
 
 class CutTexts:
-    """Counts the rows with longer texts than a model reads. Exports do not tell.
+    """Counts the rows with longer texts than a model reads. Those of exports are not counted.
 
     Args:
         model: what answers the rows.
@@ -143,11 +143,11 @@ class CutTexts:
         self._count, self._model = getattr(model, "count_cut", None), model
         self._cut = self._rows = 0
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Counts in some rows."""
-        if self._count and rows:
-            self._cut += self._count([[row[name] for row in rows] for name in rows[0]])
-            self._rows += len(rows)
+    def add(self, columns: Sequence[Sequence]) -> None:
+        """Counts the cut rows of some columns too."""
+        if self._count and columns:
+            self._cut += self._count(columns)
+            self._rows += len(columns[0])
 
     def say(self) -> None:
         """Prints how many rows are cut, if any are."""
@@ -158,16 +158,21 @@ class CutTexts:
             )
 
 
-def say_cut(model: Any, rows: Sequence[Row]) -> None:
-    """Prints how many of the rows have longer texts than the model reads, if any have."""
+def say_cut(model: Any, columns: Sequence[Sequence]) -> None:
+    """Prints how many rows of the columns have longer texts than the model reads, if any have."""
     cuts = CutTexts(model)
-    cuts.add(rows)
+    cuts.add(columns)
     cuts.say()
 
 
 def rows_of(columns: Sequence[Sequence], names: Sequence[str]) -> list[dict[str, Any]]:
     """Columns as rows by the names of the inputs."""
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def columns_of(rows: Sequence[Row]) -> list[list]:
+    """Rows as columns, in the order of the first row's names; the reverse of `rows_of`."""
+    return [[row[name] for row in rows] for name in rows[0]] if rows else []
 
 
 def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Tensor]:

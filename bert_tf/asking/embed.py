@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import bert_tf
-from bert_tf.asking import Answers, CutTexts, batches
+from bert_tf.asking import Answers, CutTexts, batches, columns_of
 from bert_tf.asking.row_files import Row, read_blocks
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.console import Progress, logger
@@ -83,7 +83,7 @@ def embed(
             logger.info(f"{out}: resuming after the first {file.done:,} of {count:,} texts")
         cuts = CutTexts(model)
         for rows in _rest(input_file, file.done):
-            cuts.add(rows)
+            cuts.add(columns_of(rows))
             vectors = _vectors(model, path, signature, rows, batch_size, file.done, progress)
             vectors = vectors.astype(dtype)
             start = b"" if file.done else _header(count, vectors)

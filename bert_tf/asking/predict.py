@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters
+from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters, columns_of
 from bert_tf.asking.row_files import (
     Block,
     Row,
@@ -83,7 +83,7 @@ def run(
 
 def _counted(blocks: Iterator[Block], cuts: CutTexts) -> Iterator[Block]:
     for block in blocks:
-        cuts.add(block.rows)
+        cuts.add(columns_of(block.rows))
         yield block
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.asking import rows_of, say_cut
+from bert_tf.asking import say_cut
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
@@ -105,7 +105,7 @@ class _Data:
         """
         settings = str(model.settings)
         if settings not in self._examples:
-            say_cut(model, rows_of(self._train.values, self._train.names))
+            say_cut(model, self._train.values)
             examples = self._encoded(model)
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf.asking import rows_of, say_cut
+from bert_tf.asking import say_cut
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns
@@ -39,7 +39,7 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
         name = f"other_{name}"
     for each in rows.values():
         if isinstance(each, Columns):
-            say_cut(model, rows_of(each.values, each.names))
+            say_cut(model, each.values)
     metrics = score(task, model, rows, run.predictions, name)
     if data:
         said = in_words(metrics) or "no labels"

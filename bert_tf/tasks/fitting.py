@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import rows_of, say_cut
+from bert_tf.asking import say_cut
 from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
@@ -140,7 +140,7 @@ def fit(
             _check_unlabelled(model, sample_weight, class_weight, validation_data)
             rows = rows.without_targets()
         model.learn_from(rows)
-        say_cut(model, rows_of(rows.values, rows.names))
+        say_cut(model, rows.values)
         examples = model.examples(rows, _weights_by_number(model, class_weight))
         batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
         steps = steps_per_epoch or len(examples.lengths) // batch_size
@@ -262,7 +262,7 @@ def evaluate(
         raise UserError("the official metrics weight all rows equally; remove sample_weight")
     check_ready(model)
     rows = _rows_of(model, x, y, steps, "x")
-    say_cut(model, rows_of(rows.values, rows.names))
+    say_cut(model, rows.values)
     return _scored(model, rows, batch_size, verbose)
 
 

@@ -21,6 +21,7 @@ from bert_tf.asking import (
     Outputs,
     Row,
     Text,
+    columns_of,
     each_answer,
     encoded,
     rows_of,
@@ -669,8 +670,6 @@ class TaskModel(EncoderModel):
             if self.columns[0].rank == 2 and isinstance(x[0], list):
                 x = {self.input_names[0]: x}
         fitting.check_ready(self)
-        if self.cuts_texts:
-            say_cut(self, inputs.asked(x, asked_columns(type(self), self))[0])
         return self.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
@@ -933,6 +932,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         rows, single = inputs.asked(x, asked_columns(cls, model))
+        say_cut(model, columns_of(rows))
         answers = each_answer(
             model,
             "serving_default",

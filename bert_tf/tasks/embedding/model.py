@@ -9,7 +9,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, each_answer, encoded, plain
+from bert_tf.asking import (
+    Answers,
+    Outputs,
+    Row,
+    columns_of,
+    each_answer,
+    encoded,
+    plain,
+    say_cut,
+)
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
@@ -660,6 +669,7 @@ class TextEmbedder(TaskModel):
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")
         rows, single = inputs.asked(x, cls.columns)
+        say_cut(model, columns_of(rows))
         if not rows:
             raise UserError("there are no texts; give at least one")
         vectors = each_answer(
