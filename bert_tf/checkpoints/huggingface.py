@@ -367,7 +367,7 @@ def _cross_encoder(
     lengths = [files.max_length(), encoder.max_position_embeddings]
     for name in (_CROSS_ENCODER_FILE, _TRANSFORMER_FILE):
         path = folder / name
-        fields = plain_json.read_object(path, "configuration") if is_there(path) else {}
+        fields = plain_json.read_if_there(path, "configuration")
         notes |= keys.check(path, fields, name, f"{name} of {heads.CROSS_ENCODER}")
         lengths.append(fields.get("max_seq_length"))
     # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import is_there, read_text
 from bert_tf.io.json_files import KINDS
 
 _SHOWN = 60
@@ -24,6 +24,11 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise UserError(f"{what} is not a JSON object: {path}; copy it again")
     return fields
+
+
+def read_if_there(path: Path, what: str) -> dict[str, Any]:
+    """As `read_object`; {} if there is no such file."""
+    return read_object(path, what) if is_there(path) else {}
 
 
 def read_array(path: Path, what: str) -> list[Any]:

@@ -221,7 +221,7 @@ def _class_of_embedders() -> str:
 
 def _fields(path: Path) -> dict[str, Any]:
     """The JSON object in a file, {} without the file: each version writes other files."""
-    return plain_json.read_object(path, "module configuration") if is_there(path) else {}
+    return plain_json.read_if_there(path, "module configuration")
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path: Path) -> Any:

@@ -9,7 +9,7 @@ from bert_tf.text import Tokenizer
 
 
 def findings(path: str | os.PathLike) -> dict[str, str]:
-    """What a user wants to know of the checkpoint at `path` before it is brought.
+    """What the checkpoint at `path` is, and what would be lost if bert_tf opened it.
 
     >>> from bert_tf import Encoder, EncoderConfig, NextSentence
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
@@ -31,7 +31,7 @@ special_tokens text, longest_word 200
         lost, and the next command.
 
     Raises:
-        UserError: it cannot be brought: there is nothing, it is damaged, or bert_tf cannot honour
+        UserError: it cannot be opened: there is nothing, it is damaged, or bert_tf cannot honour
             what its files say.
     """
     checkpoint = from_checkpoint.find(path)
@@ -47,8 +47,7 @@ special_tokens text, longest_word 200
         from_checkpoint.check_head(checkpoint.fill(model, model.labels), model, path)
         head = type(model).__name__
         head += f" of {listed(model.labels)}" if model.labels else ""
-        place = "an input" if model.cuts_texts else "each window of an input"
-        length = f"{model.max_length} tokens of {place}"
+        length = from_checkpoint.length_read(model)
         command = f"bert-tf predict {path} --input FILE"
     lost = [f"ignored: {listed(report.ignored)}"] if report.ignored else []
     lost += [f"not there: {listed(report.new)}"] if report.new else []

@@ -154,6 +154,12 @@ def check_head(
         )
 
 
+def length_read(model: Any) -> str:
+    """How much of an input a model reads, in words."""
+    place = "an input" if model.cuts_texts else "each window of an input"
+    return f"{model.max_length} tokens of {place}"
+
+
 def say(report: LoadReport, path: str | os.PathLike) -> None:
     """Prints a report that says more than that everything was loaded."""
     if report.ignored or report.notes:

@@ -20,6 +20,7 @@ from bert_tf.tasks.from_checkpoint import (
     family_at,
     find,
     is_keras_file,
+    length_read,
     origin_of,
     say,
 )
@@ -118,8 +119,7 @@ def load_model(
     check_head(report, model, path)
     say(report, path)
     if checkpoint.table.format != native.TABLE.format:
-        place = "an input" if model.cuts_texts else "each window of an input"
-        logger.info(f"{path}: reads {model.max_length} tokens of {place}, special ones included")
+        logger.info(f"{path}: reads {length_read(model)}, special ones included")
     model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:

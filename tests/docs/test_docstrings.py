@@ -61,6 +61,7 @@ EXCEPTIONS = {
     "tasks.from_checkpoint.lacks_pooler": _LOADING,
     "tasks.loading.load_model": _LOADING,
     "tasks.from_checkpoint.origin_of": _LOADING,
+    "tasks.from_checkpoint.length_read": _LOADING,
     "tasks.from_checkpoint.say": _LOADING,
     "tasks.from_checkpoint.trained_with": _LOADING,
     "tasks.masked_lm.filling.GapFiller": "a part of `MaskedLM`, whose `predict` shows it",
