@@ -113,9 +113,13 @@ class Subject:
     def seen(
         self, title: str, inputs: Inputs, explained: Sequence[Importances] = (), focus: int = 0
     ) -> SeenInput:
-        """What can be seen of one input, each int32 [1, tokens] without padding.
+        """What can be seen of one input of the encoder.
 
-        `focus` is a place of interest, where not all tokens can be shown.
+        Args:
+            title: what it is, where a text has several inputs.
+            inputs: each int32 [1, tokens], without padding.
+            explained: what its tokens add to outputs.
+            focus: the place around which tokens are shown, if there are too many for the page.
         """
         ids = inputs["input_word_ids"].numpy()[0]
         tokens = tuple(self.tokenizer.vocabulary[number] for number in ids)

@@ -55,7 +55,8 @@ def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -
     """The whole content of `path`; `what` names the file's role in error messages.
 
     Raises:
-        UserError: the file is missing, unreadable, empty, or larger than `most`; or it is none.
+        UserError: the file is missing, unreadable, empty, or larger than `most`; or it is no
+            regular file.
     """
     path = Path(path)
     try:

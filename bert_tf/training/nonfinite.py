@@ -23,7 +23,12 @@ _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
-    """The loss is no longer a number; the advice is for a run that is no trial of a search."""
+    """The loss is no longer a number.
+
+    Args:
+        found: what was seen, and where.
+        advice: what to do if the run is not a trial of a search.
+    """
 
     def __init__(self, found: str, advice: str):
         super().__init__(f"{found}; {advice}")

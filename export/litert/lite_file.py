@@ -28,7 +28,14 @@ _DESCRIPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class LiteFile:
-    """What a file holds that was read: the content is for an interpreter."""
+    """What a file holds.
+
+    Attributes:
+        content: the whole file, which an interpreter takes.
+        record: what the file says about its model.
+        description: the task model, as the record has it.
+        vocabulary: the pieces of its tokenizer.
+    """
 
     content: bytes
     record: Record

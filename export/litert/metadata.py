@@ -59,7 +59,13 @@ _MODEL_VERSION, _SCHEMA_VERSION = "1", "1.1.0"
 
 
 class Opened(NamedTuple):
-    """A `.tflite` file of bert_tf that is not damaged; the content is the whole file."""
+    """A `.tflite` file of bert_tf that is not damaged.
+
+    Attributes:
+        content: the whole file, which an interpreter takes.
+        settings: those given to `with_metadata`.
+        files: texts by name, such as that of `vocab.txt`.
+    """
 
     content: bytes
     settings: dict[str, Any]

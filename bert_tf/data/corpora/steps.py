@@ -97,9 +97,9 @@ class StepData(ABC):
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches as of `dataset`, the same ones every time and for every seed.
+        """As `dataset`, for `steps` held-out batches, the same every time and for every seed.
 
-        None if nothing is held out.
+        Returns None if nothing is held out.
 
         Raises:
             UserError: the held-out part is too small, or cannot be read.

@@ -63,7 +63,12 @@ _TABLE_7_SEEDS = 5
 
 
 class Ablation(NamedTuple):
-    """The table of runs that differ in one thing, and those that need no other table then."""
+    """A group of runs that differ in one thing.
+
+    Attributes:
+        section: their table.
+        shown: the runs whose result is in this table, so that they need no other.
+    """
 
     section: ReportSection
     shown: Sequence[RunFacts]
