@@ -47,7 +47,7 @@ def soft_targets(
     >>> float(soft_targets("values", teacher, student, 1.0)[0])
     2.0
 
-    Both are float32 [..., n]. The temperature is T; values have none.
+    Both are float32 [..., n]. The temperature is T; it has no effect on values.
     """
     if kind == "values":
         return tf.reduce_mean(tf.math.squared_difference(teacher, student), axis=-1)
@@ -66,7 +66,7 @@ def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf
     >>> float(hidden_states(teacher, student, tf.constant([[True, False]]))[0])
     4.0
 
-    Both are float [rows, seq_len, hidden]; a narrower student was projected before.
+    Both are float [rows, seq_len, hidden]; the caller projects a narrower student to that width.
     """
     squares = tf.math.squared_difference(tf.cast(teacher, tf.float32), tf.cast(student, tf.float32))
     return _mean(tf.reduce_mean(squares, axis=-1), mask)

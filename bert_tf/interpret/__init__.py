@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from bert_tf import asking
 from bert_tf.asking.row_files import Row, read_blocks
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
@@ -124,7 +125,7 @@ def _intro(subject: Subject) -> str:
 
 
 def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None]) -> list[Row]:
-    """A row for the first of every column, one for the second, and so on; None is no column.
+    """The rows of some columns by their names; a column that is None is left out.
 
     Raises:
         UserError: columns of different length.
@@ -134,8 +135,7 @@ def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{count} of {option(name)}" for name, count in counts.items())
         raise UserError(f"each option must be given as often as the others, but there are {found}")
-    rows = zip(*given.values(), strict=True)
-    return [_readable(dict(zip(given, row, strict=True))) for row in rows]
+    return [_readable(row) for row in asking.rows_of([*given.values()], [*given])]
 
 
 def check_rows(rows: Iterable[Row], accepted: Sequence[tuple[str, ...]], path: str) -> None:

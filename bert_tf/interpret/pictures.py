@@ -41,9 +41,11 @@ class Pictures(ABC):
         return []
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
-        """What it says of so many rows of the dev data of a run; by default nothing.
+        """The sections of the page about the dev data of a run; by default none.
 
-        The marks are of the texts that were looked at.
+        Args:
+            rows: how many rows of the dev data to take.
+            marks: those of the texts that were looked at.
 
         Raises:
             UserError: the data cannot be read.
