@@ -11,7 +11,6 @@ import numpy as np
 
 from bert_tf.checkpoints import (
     google,
-    heads,
     huggingface,
     model_garden,
     native,
@@ -35,6 +34,8 @@ _FORMATS: dict[str, ModuleType] = {
     "model_garden": model_garden,
 }
 
+# The formats that have no other model of the family.
+_ONLY_BERT = ("tf1", "model_garden")
 # The encoder's fields that change what it computes.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
@@ -109,12 +110,16 @@ def _write(
 ) -> None:
     if to not in _FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
+    form, model_type = _FORMATS[to], description.encoder.model_type
+    if to in _ONLY_BERT and model_type != "bert":
+        raise UserError(
+            f"{form.READER} has no {model_type}, only BERT; choose huggingface or bert_tf"
+        )
     # Path.exists raises an error for a name that is too long; writing there explains it.
     if os.path.exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
     if vocabulary is not None:
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
-    form = _FORMATS[to]
     with atomic_path(folder) as new:
         new.mkdir()
         form.write_weights(new, weights, description, vocabulary)
@@ -138,9 +143,7 @@ def _supplement(
                 f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "
                 f"{differing['encoder'][name]}; only bert_tf restores that value"
             )
-    pools = description.model == heads.ENCODER or heads.of(description.model).pools
-    pools = pools or description.head.get("next_sentence", False)
-    if pools and kept.encoder.attention == "left_to_right":
+    if differing.get("encoder", {}).get("pools_first") is False:
         logger.warning(
             f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
             "only bert_tf computes the same outputs from this checkpoint"

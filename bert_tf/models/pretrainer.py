@@ -55,7 +55,9 @@ class PreTrainer(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.encoder.config
-        self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
+        self.masked_lm.build(
+            (None, config.hidden_size), (config.vocab_size, config.embedding_width)
+        )
         if self.next_sentence is not None:
             self.next_sentence.build((None, config.hidden_size))
         self.built = True
@@ -107,7 +109,7 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "model.bilstm, and pre-train each direction separately"
         )
     return MaskedLMHead(
-        config.hidden_act,
+        "gelu" if config.model_type == "electra" else config.hidden_act,
         config.initializer_range,
         config.layer_norm_eps,
         name="masked_lm",
