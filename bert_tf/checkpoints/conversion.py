@@ -11,7 +11,9 @@ import numpy as np
 
 from bert_tf.checkpoints import (
     google,
+    heads,
     huggingface,
+    keras_hub,
     model_garden,
     native,
     plain_json,
@@ -32,10 +34,11 @@ _FORMATS: dict[str, ModuleType] = {
     "sentence_transformers": sentence_transformers,
     "tf1": google,
     "model_garden": model_garden,
+    "keras_hub": keras_hub,
 }
 
-# The formats that have no other model of the family.
-_ONLY_BERT = ("tf1", "model_garden")
+# The formats that lack a model of the family -> those that they have.
+_MODELS = {"tf1": ("bert",), "model_garden": ("bert",), "keras_hub": ("bert", "distilbert")}
 # The encoder's fields that change what it computes.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
@@ -86,7 +89,8 @@ def save(
     Args:
         model: an `Encoder`, a `PreTrainer` or a task model.
         folder: the folder; it must not exist yet.
-        to: "bert_tf", "huggingface", "sentence_transformers", "tf1" or "model_garden".
+        to: "bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden" or
+            "keras_hub".
         tokenizer: the tokenizer to write; None writes that of a task model.
 
     Raises:
@@ -111,9 +115,10 @@ def _write(
     if to not in _FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
     form, model_type = _FORMATS[to], description.encoder.model_type
-    if to in _ONLY_BERT and model_type != "bert":
+    if model_type not in _MODELS.get(to, (model_type,)):
         raise UserError(
-            f"{form.READER} has no {model_type}, only BERT; choose huggingface or bert_tf"
+            f"the format {to} has no {model_type}, only {' and '.join(_MODELS[to])}; choose "
+            "huggingface or bert_tf"
         )
     # Path.exists raises an error for a name that is too long; writing there explains it.
     if os.path.exists(folder):
@@ -137,7 +142,8 @@ def _supplement(
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
         plain_json.write(path, fields | {EXTRA_KEY: differing})
-    for name in _ARITHMETIC:
+    is_masked_lm = heads.MASKED_LM in heads.of(description.model).pretraining
+    for name in (*_ARITHMETIC, *["masked_lm_head"] * is_masked_lm):
         if name in differing.get("encoder", {}):
             logger.warning(
                 f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "

@@ -7,15 +7,32 @@ the prefix "bert_tf/", where the format's own reader does not look.
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, joined, open_file, save
 
 UNMAPPED = "bert_tf/"
+# The file of the weights that a format has no place for, next to its own files.
+OWN_WEIGHTS_FILE = "bert_tf.safetensors"
+
+
+def save_own(folder: Path, own: Mapping[str, np.ndarray]) -> None:
+    """Writes the weights that a format has no place for, by our names, to a file of their own."""
+    if own:
+        save(folder / OWN_WEIGHTS_FILE, own)
+
+
+def with_own(folder: Path, found: Tensors) -> Tensors:
+    """Tensors of a format, and those that `save_own` wrote to its folder, with the prefix."""
+    if not (folder / OWN_WEIGHTS_FILE).is_file():
+        return found
+    own = open_file(folder / OWN_WEIGHTS_FILE)
+    return joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
 
 
 class Layout(NamedTuple):

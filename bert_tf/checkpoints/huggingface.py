@@ -24,7 +24,15 @@ from bert_tf.checkpoints import (
     tensors,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import (
+    TRANSPOSED,
+    UNMAPPED,
+    Row,
+    Table,
+    rows_of,
+    save_own,
+    with_own,
+)
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
@@ -33,8 +41,6 @@ from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 
 CONFIG_FILE = "config.json"
-# The file of the weights that transformers has no place for.
-OWN_WEIGHTS_FILE = "bert_tf.safetensors"
 READER = "transformers"
 
 _LAYER = "encoder.layer.{n}."
@@ -91,7 +97,7 @@ _POOLER_BIAS = "pooler.dense.bias"
 # What the names of ELECTRA's detecting head begin with.
 _DETECTOR = "discriminator_predictions."
 # Fields of our encoders that are no keys of config.json.
-_NO_KEYS = ("attention", "pools_first")
+_NO_KEYS = ("attention", "pools_first", "masked_lm_head")
 # Keys whose other values change what a model computes -> the value that bert_tf has.
 _ONLY = {
     "position_embedding_type": "absolute",
@@ -216,8 +222,7 @@ def write_weights(
     named = {hub.own_weight(name, architecture): array for name, array in named.items()}
     # Some versions of transformers refuse files without this format.
     tensors.save(folder / huggingface_weights.SAFETENSORS, named, {"format": "pt"})
-    if own:
-        tensors.save(folder / OWN_WEIGHTS_FILE, own)
+    save_own(folder, own)
     plain_json.write(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
@@ -272,11 +277,7 @@ def _weights(folder: Path, hub: HubModel) -> Tensors:
         names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
     for name in (*_REPEATED, _DECODER_BIAS):
         names.pop(name, None)
-    found = found.renamed(names)
-    if (folder / OWN_WEIGHTS_FILE).is_file():
-        own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
-        found = tensors.joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
-    return found
+    return with_own(folder, found.renamed(names))
 
 
 def _encoder(

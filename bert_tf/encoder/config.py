@@ -62,6 +62,9 @@ class EncoderConfig:
             section).
         pools_first: whether a left-to-right model pools the first token, as transformers does, and
             not the last, the only one that has seen the whole row.
+        masked_lm_head: the head that a masked language model has on this encoder: "bert", or
+            "keras_hub", KerasHub's, which always has `gelu` and a layer normalization with an
+            epsilon of 1e-5.
         model_type: "bert"; "distilbert" (Sanh et al. 2019) has no segments, and its pooler is
             followed by ReLU; "electra" (Clark et al. 2020) has embeddings of any width, its pooler
             is followed by GELU, and its masked language model always has `gelu`. The pooler of
@@ -90,6 +93,7 @@ class EncoderConfig:
     attention: str = "bidirectional"
     bilstm: bool = False
     pools_first: bool = False
+    masked_lm_head: str = "bert"
     model_type: str = "bert"
     embedding_size: int = 0
 
@@ -111,6 +115,7 @@ class EncoderConfig:
                 raise UserError(f"{rate} must be in [0, 1), not {getattr(self, rate)}")
         _check_name("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_name("attention", self.attention, ATTENTION_DIRECTIONS)
+        _check_name("masked_lm_head", self.masked_lm_head, ("bert", "keras_hub"))
         _check_name("model_type", self.model_type, tuple(POOLERS))
         if (self.model_type == "distilbert") != (self.type_vocab_size == 0):
             raise UserError(

@@ -108,10 +108,11 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "pre-training supports neither a BiLSTM nor side-by-side encoders; remove "
             "model.bilstm, and pre-train each direction separately"
         )
+    of_keras_hub = config.masked_lm_head == "keras_hub"
     return MaskedLMHead(
-        "gelu" if config.model_type == "electra" else config.hidden_act,
+        "gelu" if of_keras_hub or config.model_type == "electra" else config.hidden_act,
         config.initializer_range,
-        config.layer_norm_eps,
+        1e-5 if of_keras_hub else config.layer_norm_eps,
         name="masked_lm",
         dtype=encoder.dtype_policy,
     )
