@@ -104,6 +104,7 @@ def rows_of(
     layers: Mapping[str, str | tuple[str, ...]],
     kernel: Layout = SAME,
     names: Mapping[str, str] = {},
+    bias: Layout = SAME,
 ) -> tuple[Row, ...]:
     """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
 
@@ -116,14 +117,16 @@ def rows_of(
         layers: our name of each -> what stands before their names of its weights.
         kernel: how their kernels are arranged.
         names: our names of the weights in a layer -> theirs, where they differ.
+        bias: how their biases are arranged.
     """
+    layouts = {"kernel": kernel, "bias": bias}
     rows = []
     for ours, theirs in layers.items():
         parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
         for part in parts:
             prefixes = (theirs,) if isinstance(theirs, str) else theirs
             found = tuple(prefix + names.get(part, part) for prefix in prefixes)
-            rows.append(Row(f"{ours}/{part}", found, kernel if part == "kernel" else SAME))
+            rows.append(Row(f"{ours}/{part}", found, layouts.get(part, SAME)))
     return tuple(rows)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import (
+    correspondence,
     heads,
     huggingface_tokenizer,
     huggingface_weights,
@@ -24,15 +25,7 @@ from bert_tf.checkpoints import (
     tensors,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import (
-    TRANSPOSED,
-    UNMAPPED,
-    Row,
-    Table,
-    rows_of,
-    save_own,
-    with_own,
-)
+from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
@@ -94,8 +87,6 @@ TABLE = Table(
 _BARE, _PRETRAINING = "BertModel", "BertForPreTraining"
 _MASKED, _CAUSAL = "BertForMaskedLM", "BertLMHeadModel"
 _POOLER_BIAS = "pooler.dense.bias"
-# What the names of ELECTRA's detecting head begin with.
-_DETECTOR = "discriminator_predictions."
 # Fields of our encoders that are no keys of config.json.
 _NO_KEYS = ("attention", "pools_first", "masked_lm_head")
 # Keys whose other values change what a model computes -> the value that bert_tf has.
@@ -138,7 +129,14 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     path = folder / CONFIG_FILE
     fields = plain_json.read_object(path, "model configuration")
-    hub = _model_in(fields, path)
+    model_type = str(fields.get("model_type", "bert"))
+    if model_type not in MODELS:
+        raise UserError(
+            f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
+            f"{', '.join(MODELS)}"
+        )
+    plain_json.check_fields(path, fields, _ONLY)
+    hub = MODELS[model_type]
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
     files = TokenizerFiles(folder)
@@ -147,19 +145,18 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         settings = _cross_encoder(folder, fields, files, encoder)
     if found or _architecture_in(fields, hub) == _BARE:
         reader = _reader(next(iter(found), ""))
-        key, default = hub.dropout(reader)
-        dropout = fields.get(key, default)
+        dropout = fields.get(*hub.dropouts.get(reader, (hub.dropout_key, None)))
         model, head = heads.chosen(
             found,
             problem=str(fields.get("problem_type") or ""),
             library=heads.CROSS_ENCODER if settings else "",
             dropout=float(dropout) if isinstance(dropout, int | float) else None,
         )
-        _check_fields(fields, hub.required.get(reader, {}), path)
+        plain_json.check_fields(path, fields, hub.required.get(reader, {}))
     else:
         model, head = TABLE.model_in(weights)
     notes = files.differences()
-    if any(name.startswith(_DETECTOR) for name in weights.shapes):
+    if any(name.startswith("discriminator_predictions.") for name in weights.shapes):
         notes += (
             "it is the discriminator of an ELECTRA, which bert_tf reads as an encoder, without the "
             "head that detects replaced tokens",
@@ -222,46 +219,20 @@ def write_weights(
     named = {hub.own_weight(name, architecture): array for name, array in named.items()}
     # Some versions of transformers refuse files without this format.
     tensors.save(folder / huggingface_weights.SAFETENSORS, named, {"format": "pt"})
-    save_own(folder, own)
+    correspondence.save_own(folder, own)
     plain_json.write(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
         if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
         huggingface_tokenizer.write(
-            folder, vocabulary, description.lower_case, description.tokenizer, longest
+            folder,
+            vocabulary,
+            description.lower_case,
+            description.tokenizer,
+            longest,
+            hub.tokenizer,
         )
-        if hub.tokenizer != MODELS["bert"].tokenizer:
-            path = folder / huggingface_tokenizer.CONFIG_FILE
-            fields = plain_json.read_object(path, "tokenizer")
-            plain_json.write(path, fields | {"tokenizer_class": hub.tokenizer})
-
-
-def _model_in(fields: Mapping[str, Any], path: Path) -> HubModel:
-    """The model of the family that config.json describes.
-
-    Raises:
-        UserError: it is of another architecture; the message names the key that says so.
-    """
-    model_type = fields.get("model_type", "bert")
-    if not isinstance(model_type, str) or model_type not in MODELS:
-        raise UserError(
-            f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
-            f"{', '.join(MODELS)}"
-        )
-    _check_fields(fields, _ONLY, path)
-    return MODELS[model_type]
-
-
-def _check_fields(fields: Mapping[str, Any], only: Mapping[str, Any], path: Path) -> None:
-    """Raises UserError if a key has another value than the one that bert_tf computes with."""
-    for key, value in only.items():
-        found = fields.get(key)
-        if found is not None and found != value:
-            raise UserError(
-                f"{path}: {key} is {plain_json.shown(found)}; bert_tf reads only models with "
-                f"{plain_json.shown(value)}, and would compute something else"
-            )
 
 
 def _weights(folder: Path, hub: HubModel) -> Tensors:
@@ -277,17 +248,15 @@ def _weights(folder: Path, hub: HubModel) -> Tensors:
         names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
     for name in (*_REPEATED, _DECODER_BIAS):
         names.pop(name, None)
-    return with_own(folder, found.renamed(names))
+    return correspondence.with_own(folder, found.renamed(names))
 
 
 def _encoder(
     fields: Mapping[str, Any], hub: HubModel, weights: Tensors, path: Path
 ) -> EncoderConfig:
     """The encoder's sizes."""
-    found = hub.bert_fields(fields)
-    for name in _NO_KEYS:
-        found.pop(name, None)
-    if hub is not MODELS["electra"] or found["embedding_size"] == found["hidden_size"]:
+    found = {k: value for k, value in hub.bert_fields(fields).items() if k not in _NO_KEYS}
+    if found.get("embedding_size") == found.get("hidden_size"):
         found.pop("embedding_size", None)
     if isinstance(found["hidden_act"], str):
         found["hidden_act"] = _ACTIVATIONS.get(found["hidden_act"], found["hidden_act"])
@@ -300,7 +269,8 @@ def _encoder(
 def _architecture_in(fields: Mapping[str, Any], hub: HubModel) -> str:
     """BERT's name of the class of transformers that config.json names; "" if it names none."""
     named = fields.get("architectures") or [""]
-    return hub.bert_class(str(named[0])) if isinstance(named, list) else ""
+    name = str(named[0]) if isinstance(named, list) else ""
+    return next((bert for bert, own in hub.classes.items() if own == name), name)
 
 
 def _reader(model: str) -> str:
@@ -368,15 +338,15 @@ def _config(
     hub, fields = MODELS[encoder.model_type], encoder.to_dict()
     fields |= {"is_decoder": encoder.attention == "left_to_right"}
     fields |= {"embedding_size": encoder.embedding_width}
-    for name in _NO_KEYS if encoder.model_type == "electra" else (*_NO_KEYS, "embedding_size"):
-        del fields[name]
-    fields = {hub.keys.get(name, name): value for name, value in fields.items()}
+    keys = {**dict.fromkeys(_NO_KEYS, ""), **hub.keys}
+    fields = {keys.get(name, name): value for name, value in fields.items()}
     fields.pop("", None)
     fields |= {
         "architectures": [hub.classes[architecture]],
         "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
     }
-    if key := hub.dropout(architecture)[0]:
+    key, _ = hub.dropouts.get(architecture, (hub.dropout_key, None))
+    if key:
         dropout = description.head.get("dropout")
         is_needed = dropout is None and key != "classifier_dropout"
         fields[key] = encoder.hidden_dropout_prob if is_needed else dropout

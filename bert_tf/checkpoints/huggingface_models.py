@@ -11,6 +11,7 @@ from typing import Any
 _CLASSIFIER, _CHOICE = "BertForSequenceClassification", "BertForMultipleChoice"
 _QUESTIONS, _TAGS = "BertForQuestionAnswering", "BertForTokenClassification"
 _CLASSES = ("BertModel", "BertForMaskedLM", _CLASSIFIER, _CHOICE, _QUESTIONS, _TAGS)
+_OF_BERT = ("BertForPreTraining", "BertLMHeadModel", "BertForNextSentencePrediction")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,8 +23,7 @@ class HubModel:
         classes: BERT's classes -> those of this model; it lacks the others.
         weights: parts of BERT's names of weights -> those of this model's.
         heads: the same for the weights of one class only, by BERT's name of the class.
-        keys: BERT's keys of config.json -> this model's.
-        aliases: those of BERT's keys that this model reads too.
+        keys: BERT's keys of config.json -> this model's, "" for one that it does not have.
         defaults: values of BERT's keys that this model's config.json may leave out.
         dropout_key: that of the dropout of heads, "" if there is none.
         dropouts: BERT's class -> the key of its own head's dropout, and the default.
@@ -36,20 +36,11 @@ class HubModel:
     weights: tuple[tuple[str, str], ...] = ()
     heads: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    aliases: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     dropout_key: str = "classifier_dropout"
     dropouts: Mapping[str, tuple[str, float | None]] = dataclasses.field(default_factory=dict)
     required: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     tokenizer: str = "BertTokenizer"
-
-    def bert_class(self, name: str) -> str:
-        """BERT's name of a class; a name of no class stays as it is.
-
-        >>> MODELS["electra"].bert_class("ElectraForMaskedLM")
-        'BertForMaskedLM'
-        """
-        return next((bert for bert, own in self.classes.items() if own == name), name)
 
     def bert_weight(self, name: str) -> str:
         """BERT's name of a weight.
@@ -83,38 +74,15 @@ class HubModel:
         2
         """
         own = {bert: fields[name] for bert, name in self.keys.items() if name in fields}
-        unread = self.keys.keys() - {*self.aliases} - own.keys()
-        read = {name: value for name, value in fields.items() if name not in unread}
+        read = {name: value for name, value in fields.items() if self.keys.get(name) != ""}
         return {**self.defaults, **read, **own}
 
-    def dropout(self, architecture: str) -> tuple[str, float | None]:
-        """The key of the dropout of a head, and the default; "" if the class has no such key."""
-        return self.dropouts.get(architecture, (self.dropout_key, None))
 
-
-_ENCODER_OF_DISTILBERT = (
-    ("encoder.layer.", "transformer.layer."),
-    ("attention.self.query.", "attention.q_lin."),
-    ("attention.self.key.", "attention.k_lin."),
-    ("attention.self.value.", "attention.v_lin."),
-    ("attention.output.dense.", "attention.out_lin."),
-    ("attention.output.LayerNorm.", "sa_layer_norm."),
-    ("intermediate.dense.", "ffn.lin1."),
-    ("output.dense.", "ffn.lin2."),
-    ("output.LayerNorm.", "output_layer_norm."),
-)
 MODELS = {
     "bert": HubModel(
         prefix="bert.",
-        classes={
-            name: name
-            for name in (
-                *_CLASSES,
-                "BertForPreTraining",
-                "BertLMHeadModel",
-                "BertForNextSentencePrediction",
-            )
-        },
+        classes={name: name for name in (*_CLASSES, *_OF_BERT)},
+        keys={"embedding_size": ""},
         defaults={"hidden_act": "gelu"},
         dropouts={_QUESTIONS: ("", None)},
     ),
@@ -122,7 +90,15 @@ MODELS = {
         prefix="distilbert.",
         classes={name: f"Distil{name}" for name in _CLASSES},
         weights=(
-            *_ENCODER_OF_DISTILBERT,
+            ("encoder.layer.", "transformer.layer."),
+            ("attention.self.query.", "attention.q_lin."),
+            ("attention.self.key.", "attention.k_lin."),
+            ("attention.self.value.", "attention.v_lin."),
+            ("attention.output.dense.", "attention.out_lin."),
+            ("attention.output.LayerNorm.", "sa_layer_norm."),
+            ("intermediate.dense.", "ffn.lin1."),
+            ("output.dense.", "ffn.lin2."),
+            ("output.LayerNorm.", "output_layer_norm."),
             ("pooler.dense.", "pre_classifier."),
             ("cls.predictions.transform.dense.", "vocab_transform."),
             ("cls.predictions.transform.LayerNorm.", "vocab_layer_norm."),
@@ -137,12 +113,11 @@ MODELS = {
             "hidden_dropout_prob": "dropout",
             "attention_probs_dropout_prob": "attention_dropout",
             "hidden_act": "activation",
-            # Keys that it does not have.
             "type_vocab_size": "",
+            "embedding_size": "",
             "layer_norm_eps": "",
             "is_decoder": "",
         },
-        aliases=("hidden_size", "num_hidden_layers", "num_attention_heads"),
         defaults={"num_hidden_layers": 6, "hidden_act": "gelu", "type_vocab_size": 0},
         dropout_key="",
         dropouts={

@@ -6,7 +6,6 @@ those of the same class. All of this is read as data, by no class of KerasHub. V
 what is written.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from bert_tf.checkpoints import heads, plain_json, tensors
+from bert_tf.checkpoints import correspondence, heads, plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import (
-    HEADS_FIRST,
-    HEADS_LAST,
-    Row,
-    Table,
-    rows_of,
-    save_own,
-    with_own,
-)
+from bert_tf.checkpoints.correspondence import HEADS_FIRST, HEADS_LAST, Row, Table, rows_of
 from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -39,8 +30,8 @@ _BACKBONE, _TASK, _TOKENIZER = "config.json", "task.json", "tokenizer.json"
 _PREPROCESSOR = "preprocessor.json"
 _WEIGHTS = {"model": "model.weights.h5", "task": "task.weights.h5"}
 _VERSIONS = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0"}
-# Our types of models -> the beginning of the classes' names, and of the modules' names.
-_MODELS = {"bert": ("Bert", "bert"), "distilbert": ("DistilBert", "distil_bert")}
+# Our types of models -> the beginning of the classes' names.
+_MODELS = {"bert": "Bert", "distilbert": "DistilBert"}
 _SIZES = {
     "vocab_size": "vocabulary_size",
     "hidden_size": "hidden_dim",
@@ -49,7 +40,6 @@ _SIZES = {
     "intermediate_size": "intermediate_dim",
     "hidden_dropout_prob": "dropout",
     "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
 }
 _SEVERAL = "multi_label_classification"
 # What its tokenizers do unless their configuration says otherwise, and bert_tf's always.
@@ -85,7 +75,7 @@ _NO_WEIGHTS = ("optimizer/", "seed_generator/")
 
 _LAYER = "transformer_{n}/"
 _ATTENTION = f"{_LAYER}_self_attention_layer/"
-_QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}_dense/vars/" for each in ("query", "key", "value"))
+_QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}_dense/" for each in ("query", "key", "value"))
 _NAMES = {"kernel": "vars/0", "bias": "vars/1", "gamma": "vars/0", "beta": "vars/1"}
 TABLE = Table(
     "keras_hub",
@@ -93,13 +83,11 @@ TABLE = Table(
         Row("encoder/embeddings/word_embeddings", ("token_embedding/vars/0",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/vars/0",)),
         Row("encoder/embeddings/token_type_embeddings", ("segment_embedding/vars/0",)),
-        *(
-            Row(
-                f"encoder/layer_{{n}}/attention/query_key_value/{part}",
-                tuple(f"{each}{number}" for each in _QUERY_KEY_VALUE),
-                HEADS_LAST,
-            )
-            for number, part in enumerate(("kernel", "bias"))
+        *rows_of(
+            {"encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE},
+            HEADS_LAST,
+            _NAMES,
+            HEADS_LAST,
         ),
         *rows_of(
             {"encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/"},
@@ -146,45 +134,45 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         UserError: a file is missing or damaged, it is of another architecture, or it computes
             something that bert_tf does not.
     """
-    kind, fields = _object(folder / _BACKBONE)
-    model_type = next((m for m, (name, _) in _MODELS.items() if kind == f"{name}Backbone"), None)
+    path = folder / _BACKBONE
+    (kind, fields), (task, of_task) = _object(path), _object(folder / _TASK)
+    model_type = next((m for m, name in _MODELS.items() if kind == f"{name}Backbone"), None)
     if model_type is None:
-        known = " and ".join(f"{name}Backbone" for name, _ in _MODELS.values())
         raise UserError(
-            f"{folder / _BACKBONE}: the class is {plain_json.shown(kind)}; of KerasHub's presets "
-            f"bert_tf reads only {known}"
+            f"{path}: the class is {plain_json.shown(kind)}; of KerasHub's presets bert_tf reads "
+            "only BertBackbone and DistilBertBackbone"
         )
-    task, of_task = _object(folder / _TASK)
+    is_bert, is_masked_lm = model_type == "bert", task.endswith("MaskedLM")
     sizes = {ours: fields[theirs] for ours, theirs in _SIZES.items() if theirs in fields}
-    sizes |= {"attention_probs_dropout_prob": fields.get("dropout", 0.1), "model_type": model_type}
-    is_bert = model_type == "bert"
-    sizes["hidden_act"] = "gelu_new" if is_bert else "gelu"
-    sizes["type_vocab_size"] = fields.get("num_segments", 2) if is_bert else 0
-    if task.endswith("MaskedLM"):
-        sizes["masked_lm_head"] = "keras_hub"
-    encoder = encoder_config(sizes, folder / _BACKBONE)
+    sizes |= {
+        "attention_probs_dropout_prob": fields.get("dropout", 0.1),
+        "hidden_act": "gelu_new" if is_bert else "gelu",
+        "type_vocab_size": fields.get("num_segments", 2) if is_bert else 0,
+        "model_type": model_type,
+        "masked_lm_head": "keras_hub" if is_masked_lm else "bert",
+    }
+    encoder = encoder_config(sizes, path)
     weights = _weights(folder, model_type, encoder.num_hidden_layers)
-    model, head = heads.ENCODER, {}
-    if task.endswith("MaskedLM"):
+    found = TABLE.heads_in(weights) if task.endswith("Classifier") else {}
+    rate, activation = of_task.get("dropout"), of_task.get("activation") or "linear"
+    known = ("linear",) if 1 in found.values() else ("linear", "softmax", "sigmoid")
+    if activation not in known:
+        raise UserError(
+            f"{folder / _TASK}: activation is {plain_json.shown(activation)}; bert_tf reads only "
+            "classifiers with linear, and those of several classes with softmax or sigmoid"
+        )
+    model, head = heads.chosen(
+        found,
+        problem=_SEVERAL if activation == "sigmoid" else "",
+        dropout=float(rate) if isinstance(rate, int | float) else None,
+    )
+    if is_masked_lm:
         model, head = heads.PRETRAINER, {"next_sentence": False}
-    elif task.endswith("Classifier"):
-        found = TABLE.heads_in(weights)
-        problem = _problem(of_task.get("activation"), {*found.values()}, folder / _TASK)
-        rate = of_task.get("dropout")
-        dropout = float(rate) if isinstance(rate, int | float) else None
-        model, head = heads.chosen(found, problem=problem, dropout=dropout)
-    _, preprocessor = _object(folder / _PREPROCESSOR)
-    length, settings = preprocessor.get("sequence_length"), {}
+    length, settings = _object(folder / _PREPROCESSOR)[1].get("sequence_length"), {}
     if heads.of(model).pools and type(length) is int and length > 0:
         settings = {"max_length": min(length, encoder.max_position_embeddings)}
-    tokenizer = _tokenizer(folder / _TOKENIZER)
     description = Description(
-        model,
-        head,
-        encoder,
-        lower_case=tokenizer.lower_case if tokenizer else None,
-        settings=settings,
-        tokenizer=tokenizer.besides_casing if tokenizer else {},
+        model, head, encoder, settings=settings, **_tokenizer(folder / _TOKENIZER)
     )
     path, vocabulary = folder / CONFIG_FILE, folder / VOCABULARY_FILE
     return Checkpoint(
@@ -204,10 +192,10 @@ def write_weights(
 ) -> None:
     """Writes the checkpoint into the existing `folder`."""
     encoder, head = description.encoder, heads.of(description.model)
-    name, module = _MODELS[encoder.model_type]
-    kind = "TextClassifier" if TABLE.format in head.places else ""
-    if heads.MASKED_LM in head.pretraining:
-        kind = "MaskedLM"
+    name = _MODELS[encoder.model_type]
+    is_masked_lm = heads.MASKED_LM in head.pretraining
+    is_classifier = TABLE.format in head.places
+    kind = "MaskedLM" if is_masked_lm else "TextClassifier" if is_classifier else ""
     rows = TABLE.rows(description.model, encoder.num_hidden_layers)
     places = _places(encoder.model_type, encoder.num_hidden_layers)
     arrays: dict[str, dict[str, np.ndarray]] = {file: {} for file in _WEIGHTS}
@@ -216,7 +204,7 @@ def write_weights(
         layer = rows[ours].theirs[0].partition("/")[0] if ours in rows else ""
         file = places.get(layer, "").partition("/")[0]
         # DistilBERT's pooler is a part of its classifiers only.
-        if not file or file == "task" and layer == "pooled_dense" and kind != "TextClassifier":
+        if not file or file == "task" and layer == "pooled_dense" and not is_classifier:
             own[ours] = array
             continue
         for full, part in rows[ours].write(array, encoder.num_attention_heads).items():
@@ -225,20 +213,15 @@ def write_weights(
     for file, of_file in arrays.items():
         if of_file:
             tensors.save_hdf5(folder / _WEIGHTS[file], of_file)
-    save_own(folder, own)
+    correspondence.save_own(folder, own)
     sizes = {theirs: getattr(encoder, ours) for ours, theirs in _SIZES.items()}
-    if not encoder.type_vocab_size:
-        del sizes["num_segments"]
+    if encoder.type_vocab_size:
+        sizes["num_segments"] = encoder.type_vocab_size
 
-    def described(class_name: str, config: dict[str, Any]) -> dict[str, Any]:
+    def described(kind: str, config: dict[str, Any]) -> dict[str, Any]:
         """An object as Keras describes it."""
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
-        return {
-            "module": f"keras_hub.src.models.{module}.{module}_{words}",
-            "class_name": f"{name}{class_name}",
-            "config": config,
-            "registered_name": f"keras_hub>{name}{class_name}",
-        }
+        names = {"class_name": name + kind, "registered_name": f"keras_hub>{name}{kind}"}
+        return names | {"config": config}
 
     files = {_BACKBONE: described("Backbone", sizes)}
     if vocabulary is not None:
@@ -257,36 +240,18 @@ def write_weights(
         packing = {"tokenizer": files[_TOKENIZER], "sequence_length": length}
         files[_PREPROCESSOR] = described(f"{kind}Preprocessor", packing)
     if kind:
-        config = {"backbone": files[_BACKBONE], "preprocessor": files.get(_PREPROCESSOR)}
-        if kind == "TextClassifier":
-            rate = description.head.get("dropout")
-            config |= {
-                "num_classes": head.outputs or description.head["num_classes"],
-                "activation": "sigmoid" if head.problem == _SEVERAL else "linear",
-                "dropout": encoder.hidden_dropout_prob if rate is None else rate,
-            }
-        files[_TASK] = described(kind, config)
+        rate = description.head.get("dropout")
+        of_classifier = {
+            "num_classes": head.outputs or description.head.get("num_classes"),
+            "activation": "sigmoid" if head.problem == _SEVERAL else "linear",
+            "dropout": encoder.hidden_dropout_prob if rate is None else rate,
+        }
+        parts = {"backbone": files[_BACKBONE], "preprocessor": files.get(_PREPROCESSOR)}
+        files[_TASK] = described(kind, parts | of_classifier if is_classifier else parts)
     count = sum(int(array.size) for array in arrays["model"].values())
     files[CONFIG_FILE] = _VERSIONS | {"parameter_count": count}
     for path, fields in files.items():
         plain_json.write(folder / path, fields)
-
-
-def _problem(activation: Any, outputs: set[int], path: Path) -> str:
-    """The problem type of a classifier, as transformers calls it; "" for one label of several.
-
-    Raises:
-        UserError: bert_tf has no such head.
-    """
-    if activation in (None, "linear") or activation == "softmax" and 1 not in outputs:
-        return ""
-    if activation == "sigmoid" and 1 not in outputs:
-        return _SEVERAL
-    raise UserError(
-        f"{path}: activation is {plain_json.shown(activation)} with {max(outputs, default=0)} "
-        "outputs; bert_tf reads classifiers with linear, and with several outputs softmax or "
-        "sigmoid"
-    )
 
 
 def _fields(path: Path) -> dict[str, Any]:
@@ -308,31 +273,22 @@ def _object(path: Path) -> tuple[str, dict[str, Any]]:
     return name.rpartition(">")[2], config
 
 
-def _tokenizer(path: Path) -> TokenizerSettings | None:
-    """How its tokenizer reads texts; None without a tokenizer.
+def _tokenizer(path: Path) -> dict[str, Any]:
+    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer.
 
     Raises:
         UserError: it cuts words in another way than BERT's.
     """
     kind, fields = _object(path)
-    if not kind:
-        return None
-    for name, usual in _USUAL.items():
-        if fields.get(name, usual) != usual:
-            raise UserError(
-                f"{path}: {name} is {plain_json.shown(fields[name])}; bert_tf reads only "
-                f"tokenizers with {plain_json.shown(usual)}"
-            )
-    lower_case, strip_accents = (fields.get(key, False) for key in ("lowercase", "strip_accents"))
-    return TokenizerSettings.from_dict(
-        {
-            "lower_case": lower_case,
-            "strip_accents": None if strip_accents == lower_case else strip_accents,
-            "special_tokens": "whole" if fields.get("special_tokens_in_strings") else "text",
-            "longest_word": _LONGEST_WORD,
-        },
-        str(path),
-    )
+    plain_json.check_fields(path, fields, _USUAL)
+    lower_case, strips = (fields.get(name, False) for name in ("lowercase", "strip_accents"))
+    own = {
+        "strip_accents": None if strips == lower_case else strips,
+        "special_tokens": "whole" if fields.get("special_tokens_in_strings") else "text",
+        "longest_word": _LONGEST_WORD,
+    }
+    settings = TokenizerSettings.from_parts(lower_case, own, str(path))
+    return {"lower_case": lower_case, "tokenizer": settings.besides_casing} if kind else {}
 
 
 def _places(model_type: str, layers: int) -> dict[str, str]:
@@ -361,4 +317,4 @@ def _weights(folder: Path, model_type: str, layers: int) -> Tensors:
         above = [layer for layer, place in places.items() if full.startswith(f"{place}/")]
         layer = max(above, key=lambda each: len(places[each]), default="")
         names[layer + full.removeprefix(places[layer]) if layer else full] = full
-    return with_own(folder, found.renamed(names))
+    return correspondence.with_own(folder, found.renamed(names))

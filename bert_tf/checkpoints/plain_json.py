@@ -64,6 +64,16 @@ def checked(path: Path, name: str, value: Any, kind: type) -> Any:
     return value
 
 
+def check_fields(path: Path, fields: Mapping[str, Any], only: Mapping[str, Any]) -> None:
+    """Raises UserError if a field is neither null nor has the only value that bert_tf reads."""
+    for name, value in only.items():
+        if (found := fields.get(name)) is not None and found != value:
+            raise UserError(
+                f"{path}: {name} is {shown(found)}; bert_tf reads only {shown(value)}, and would "
+                "compute something else"
+            )
+
+
 def shown(value: Any) -> str:
     """A value in a message, cut if it is long."""
     return repr(value)[:_SHOWN]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from bert_tf.config.section import Count, FilePath, Natural, Positive, Section, Share
+from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import TokenizerSettings
 
@@ -72,8 +72,8 @@ class ModelConfig(Section):
     """Dropout on the attention probabilities."""
     max_position_embeddings: Count | None = None
     """Maximum length of a sequence, in tokens."""
-    type_vocab_size: Natural | None = None
-    """Number of segment types; 0 for DistilBERT, which has none."""
+    type_vocab_size: Count | None = None
+    """Number of segment types."""
     initializer_range: Positive | None = None
     """Standard deviation of the initial weights."""
     layer_norm_eps: Positive | None = None
@@ -86,10 +86,6 @@ class ModelConfig(Section):
     """
     bilstm: bool | None = None
     """Put a BiLSTM on top of the encoder (paper, table 5)."""
-    model_type: Literal["bert", "distilbert", "electra"] | None = None
-    """The architecture (default: `bert`). `distilbert` requires `type_vocab_size: 0`."""
-    embedding_size: Natural | None = None
-    """Width of the embeddings of `electra`; 0 is `hidden_size` (the default)."""
 
     def changes(self) -> dict[str, object]:
         """The sizes that are given, to be laid over those of the preset."""

@@ -184,7 +184,11 @@ def test_load_says_that_a_discriminator_is_an_encoder():
     ("name", "fields", "told"),
     [
         ("BertModel", {"model_type": "roberta"}, "model_type is 'roberta'; bert_tf reads only"),
-        ("BertModel", {"model_type": ["bert"]}, r"model_type is \['bert'\]; bert_tf reads only"),
+        (
+            "BertModel",
+            {"model_type": ["bert"]},
+            r"model_type is \"\['bert'\]\"; bert_tf reads only",
+        ),
         ("BertModel", {"position_embedding_type": "relative_key"}, "type is 'relative_key'"),
         ("BertLMHeadModel", {"add_cross_attention": True}, "add_cross_attention is True"),
         ("DistilBertModel", {"is_encoder_decoder": True}, "is_encoder_decoder is True"),
