@@ -112,7 +112,7 @@ def test_weights_are_not_trusted(tmp_path, change):
     [
         ("encoder", {"hidden_act": "gelu_new"}, []),
         ("filler", {"hidden_act": "gelu_new", "masked_lm_head": "keras_hub"}, []),
-        ("filler", {"hidden_act": "gelu_new"}, ["masked_lm_head keras_hub, but the model has bert"]),
+        ("filler", {"hidden_act": "gelu_new"}, ["masked_lm_head keras_hub, but the model has"]),
         ("encoder", {"hidden_act": "gelu"}, ["hidden_act gelu_new, but the model has gelu"]),
         ("tokens", {}, ["does not read classifier"]),
     ],
