@@ -40,6 +40,8 @@ FOLDERS = {
     "huggingface_tf/BertForNextSentencePrediction": "NextSentence",
     "huggingface_tf/sharded": "TextClassifier",
     "huggingface_tf/safetensors": "TextClassifier",
+    "huggingface_tf/DistilBertForSequenceClassification": "TextClassifier",
+    "huggingface_tf/ElectraForMultipleChoice": "MultipleChoice",
     "keras_hub/BertBackbone": "Encoder",
     "keras_hub/BertTextClassifier": "TextClassifier",
     "keras_hub/BertMaskedLM": "PreTrainer",
