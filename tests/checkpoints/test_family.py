@@ -70,7 +70,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, kind, family):
 
 @pytest.mark.parametrize("to", ["tf1", "model_garden"])
 def test_formats_that_have_only_bert_refuse_the_others(tmp_path, to):
-    told = "has no electra, only BERT; choose huggingface or bert_tf"
+    told = "has no electra, only bert; choose huggingface or bert_tf"
     tiny.refused(told, conversion.save, tiny.make("encoder", **tiny.ELECTRA), tmp_path / "a", to)
 
 

@@ -27,7 +27,7 @@ from bert_tf.tasks.question_answering.metrics import (
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.task_model import TaskModel, of_columns
+from bert_tf.tasks.task_model import TaskModel, head_dropout, of_columns
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
@@ -154,7 +154,7 @@ class QuestionAnswerer(TaskModel):
         super().__init__(
             encoder, tokenizer, head, max_length=max_length, uses_pooler=False, **kwargs
         )
-        self.dropout = self.make_dropout(dropout or 0.0)
+        self.dropout = head_dropout(self, dropout or 0.0)
         self.unanswerable = unanswerable
         self.stride = stride
         self.max_question_length = max_question_length
