@@ -25,7 +25,11 @@ _PLAIN_FILES = [
     *("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("added_tokens.json", "special_tokens_map.json"),
 ]
-_OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
+# Those of bert_tf, and of KerasHub's presets.
+_OWN_FILES = [
+    *("bert_tf.json", "bert_tf.safetensors", "task.json", "metadata.json", "preprocessor.json"),
+    *("model.weights.h5", "task.weights.h5", "assets/tokenizer/vocabulary.txt"),
+]
 _MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
 _FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")

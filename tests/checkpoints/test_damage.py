@@ -139,7 +139,10 @@ def test_a_checkpoint_without_its_data_says_what_to_copy(copy_of):
         ('{"num_attention_heads": 5}', "is not a multiple of num_attention_heads"),
         ('{"hidden_act": "relu"}', "unknown hidden_act 'relu'"),
         ('{"hidden_act": ["gelu"]}', "hidden_act must be a text"),
-        ('{"position_embedding_type": "relative_key"}', "position_embedding_type is 'relative_key'"),
+        (
+            '{"position_embedding_type": "relative_key"}',
+            "position_embedding_type is 'relative_key'",
+        ),
     ],
 )
 def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, told):
