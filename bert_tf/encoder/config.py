@@ -32,8 +32,6 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 ACTIVATIONS = ("gelu", "gelu_new")
 # Of each model of the family, the activation of its pooler.
 POOLERS = {"bert": "tanh", "distilbert": "relu", "electra": "gelu"}
-# The numbers that may be 0.
-_MAY_BE_0 = ("type_vocab_size", "embedding_size")
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
 
 
@@ -100,7 +98,7 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name in _MAY_BE_0 else 1
+            least = 0 if field.name in ("type_vocab_size", "embedding_size") else 1
             if field.type is int and value < least:
                 raise UserError(f"{field.name} must be at least {least}, not {value}")
         if self.hidden_size % self.num_attention_heads:
