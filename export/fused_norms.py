@@ -43,7 +43,8 @@ def fuse_norms(encoder: Encoder) -> None:
     """
     scale = _scale(encoder.config.layer_norm_eps)
     for tower in encoder.towers().values():
-        _multiply(tower.embeddings.layer_norm.weights, scale)
+        last = tower.embeddings.projection
+        _multiply((tower.embeddings.layer_norm if last is None else last).weights, scale)
         for block in tower.blocks:
             _multiply([block.attention.query_key_value.kernel], 1 / scale)
             _multiply(block.attention.output_projection.weights, scale)

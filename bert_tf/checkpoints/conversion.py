@@ -13,6 +13,7 @@ from bert_tf.checkpoints import (
     google,
     heads,
     huggingface,
+    keras_hub,
     model_garden,
     native,
     plain_json,
@@ -33,8 +34,11 @@ FORMATS: dict[str, ModuleType] = {
     "sentence_transformers": sentence_transformers,
     "tf1": google,
     "model_garden": model_garden,
+    "keras_hub": keras_hub,
 }
 
+# The formats that lack a model of the family -> those that they have.
+_MODELS = {"tf1": ("bert",), "model_garden": ("bert",), "keras_hub": ("bert", "distilbert")}
 # The encoder's fields that change what it computes.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
@@ -85,7 +89,8 @@ def save(
     Args:
         model: an `Encoder`, a `PreTrainer` or a task model.
         folder: the folder; it must not exist yet.
-        to: "bert_tf", "huggingface", "sentence_transformers", "tf1" or "model_garden".
+        to: "bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden" or
+            "keras_hub".
         tokenizer: the tokenizer to write; None writes that of a task model.
 
     Raises:
@@ -109,13 +114,18 @@ def _write(
 ) -> None:
     if to not in FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(FORMATS)}")
+    form, model_type = FORMATS[to], description.encoder.model_type
+    if model_type not in _MODELS.get(to, (model_type,)):
+        raise UserError(
+            f"the format {to} has no {model_type}, only {' and '.join(_MODELS[to])}; choose "
+            "huggingface or bert_tf"
+        )
     # Path.exists raises an error for a name that is too long; writing there explains it.
     if os.path.exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
     if vocabulary is not None:
         description.encoder.check_vocabulary(len(vocabulary))
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
-    form = FORMATS[to]
     with atomic_path(folder) as new:
         new.mkdir()
         form.write_weights(new, weights, description, vocabulary)
@@ -133,15 +143,14 @@ def _supplement(
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
         plain_json.write(path, fields | {EXTRA_KEY: differing})
-    for name in _ARITHMETIC:
+    is_masked_lm = heads.MASKED_LM in heads.of(description.model).pretraining
+    for name in (*_ARITHMETIC, *["masked_lm_head"] * is_masked_lm):
         if name in differing.get("encoder", {}):
             logger.warning(
                 f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "
                 f"{differing['encoder'][name]}; only bert_tf restores that value"
             )
-    pools = description.model == heads.ENCODER or heads.of(description.model).pools
-    pools = pools or description.head.get("next_sentence", False)
-    if pools and kept.encoder.attention == "left_to_right":
+    if differing.get("encoder", {}).get("pools_first") is False:
         logger.warning(
             f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
             "only bert_tf computes the same outputs from this checkpoint"

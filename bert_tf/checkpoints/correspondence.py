@@ -7,15 +7,33 @@ the prefix "bert_tf/", where the format's own reader does not look.
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, joined, open_file, save
+from bert_tf.io.files import is_there
 
 UNMAPPED = "bert_tf/"
+# The file of the weights that a format has no place for, next to its own files.
+OWN_WEIGHTS_FILE = "bert_tf.safetensors"
+
+
+def save_own(folder: Path, own: Mapping[str, np.ndarray]) -> None:
+    """Writes the weights that a format has no place for, by our names, to a file of their own."""
+    if own:
+        save(folder / OWN_WEIGHTS_FILE, own)
+
+
+def with_own(folder: Path, found: Tensors) -> Tensors:
+    """Tensors of a format, and those that `save_own` wrote to its folder, with the prefix."""
+    if not is_there(folder / OWN_WEIGHTS_FILE):
+        return found
+    own = open_file(folder / OWN_WEIGHTS_FILE)
+    return joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
 
 
 class Layout(NamedTuple):
@@ -87,6 +105,7 @@ def rows_of(
     layers: Mapping[str, str | tuple[str, ...]],
     kernel: Layout = SAME,
     names: Mapping[str, str] = {},
+    bias: Layout = SAME,
 ) -> tuple[Row, ...]:
     """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
 
@@ -99,14 +118,16 @@ def rows_of(
         layers: our name of each -> what stands before their names of its weights.
         kernel: how their kernels are arranged.
         names: our names of the weights in a layer -> theirs, where they differ.
+        bias: how their biases are arranged.
     """
+    layouts = {"kernel": kernel, "bias": bias}
     rows = []
     for ours, theirs in layers.items():
         parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
         for part in parts:
             prefixes = (theirs,) if isinstance(theirs, str) else theirs
             found = tuple(prefix + names.get(part, part) for prefix in prefixes)
-            rows.append(Row(f"{ours}/{part}", found, kernel if part == "kernel" else SAME))
+            rows.append(Row(f"{ours}/{part}", found, layouts.get(part, SAME)))
     return tuple(rows)
 
 

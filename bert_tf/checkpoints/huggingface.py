@@ -1,8 +1,9 @@
 """Hugging Face's folders: config.json, and the weights of `huggingface_weights`.
 
 The names are those of `transformers/models/bert/modeling_bert.py`, without the "bert." that the
-encoder's names begin with in a model with a head. The weights of torch's `Linear` are [output,
-input]. transformers ignores keys of config.json that it does not know.
+encoder's names begin with in a model with a head; `huggingface_models` has those of BERT's family.
+The weights of torch's `Linear` are [output, input]. transformers ignores keys of config.json that
+it does not know.
 
 A `CrossEncoder` of sentence-transformers is such a folder too. Its activation is in a file of its
 own since version 6, in a key of config.json since 4, and before that in another key. All versions
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import (
+    correspondence,
     heads,
     huggingface_tokenizer,
     huggingface_weights,
@@ -26,6 +28,7 @@ from bert_tf.checkpoints import (
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import EXTRA_KEY, Description, encoder_config
+from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
@@ -35,8 +38,6 @@ from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import ids_of
 
 CONFIG_FILE = "config.json"
-# The file of the weights that transformers has no place for.
-OWN_WEIGHTS_FILE = "bert_tf.safetensors"
 READER = "transformers"
 
 _LAYER = "encoder.layer.{n}."
@@ -57,6 +58,7 @@ TABLE = Table(
         *_rows(
             {
                 "encoder/embeddings/layer_norm": "embeddings.LayerNorm.",
+                "encoder/embeddings/projection": "embeddings_project.",
                 "encoder/layer_{n}/attention/query_key_value": (
                     f"{_LAYER}attention.self.query.",
                     f"{_LAYER}attention.self.key.",
@@ -89,6 +91,8 @@ TABLE = Table(
 _BARE, _PRETRAINING = "BertModel", "BertForPreTraining"
 _MASKED, _CAUSAL = "BertForMaskedLM", "BertLMHeadModel"
 _POOLER_BIAS = "pooler.dense.bias"
+# Fields of our encoders that are no keys of config.json.
+_NO_KEYS = ("attention", "pools_first", "masked_lm_head")
 
 # Names of the activation in config.json -> ours.
 _ACTIVATIONS = {
@@ -125,25 +129,34 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     path = folder / CONFIG_FILE
     fields = plain_json.read_object(path, "model configuration")
-    if fields.get("model_type", "bert") != "bert":
+    model_type = str(fields.get("model_type", "bert"))
+    if model_type not in MODELS:
         raise UserError(
-            f"{path} describes a {fields['model_type']} model, but bert_tf reads only BERT models"
+            f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
+            f"{', '.join(MODELS)}"
         )
-    of_keys = keys.check(path, fields, CONFIG_FILE, f"{CONFIG_FILE} of bert")
-    weights, encoder = _weights(folder), _encoder(fields, path)
+    hub = MODELS[model_type]
+    of_keys = keys.check(path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    weights = _weights(folder, hub)
+    encoder = _encoder(fields, hub, weights, path)
     files = TokenizerFiles(folder)
-    found, settings = _heads(fields, weights), dict[str, Any]()
+    found, settings = _heads(fields, hub, weights), dict[str, Any]()
     if 1 in found.values():  # a cross-encoder has one output
         settings, more = _cross_encoder(folder, fields, files, encoder)
         of_keys |= more
-    if found or _architecture_in(fields) == _BARE:
-        dropout = fields.get("classifier_dropout")
+    if found or _architecture_in(fields, hub) == _BARE:
+        reader = _reader(next(iter(found), ""))
+        dropout = fields.get(*hub.dropouts.get(reader, (hub.dropout_key, None)))
         model, head = heads.chosen(
             found,
             problem=str(fields.get("problem_type") or ""),
             library=heads.CROSS_ENCODER if settings else "",
             dropout=float(dropout) if isinstance(dropout, int | float) else None,
         )
+        if (of_head := f"{CONFIG_FILE} of {hub.classes.get(reader)}") in keys.TABLE:
+            of_keys |= keys.check(
+                path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}", of_head
+            )
     else:
         model, head = TABLE.model_in(weights)
     if model != heads.PRETRAINER:
@@ -165,7 +178,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         weights,
         TABLE,
         files.vocabulary,
-        (*of_keys.values(), *files.notes, *_doubts(fields, model, path)),
+        (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path)),
     ).check()
 
 
@@ -187,39 +200,43 @@ def write_weights(
     vocabulary: tuple[str, ...] | None,
 ) -> None:
     """Writes the checkpoint into the existing `folder`."""
-    architecture = _architecture(description)
+    hub = MODELS[description.encoder.model_type]
+    architecture = _architecture(description, hub)
     named = TABLE.write(weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
     head = heads.of(description.model)
-    if not (head.pools or architecture in (_BARE, _PRETRAINING)):
-        # The class has no pooler.
-        for part in ("kernel", "bias"):
-            row = TABLE.rows(description.model, 0)[f"encoder/pooler/{part}"]
-            if row.theirs[0] in named:
-                own[row.ours] = row.read(named.pop)
-    encoder = ("embeddings.", "encoder.", "pooler.")
-    prefix = "" if architecture == _BARE else "bert."
-    named = {(prefix + n if n.startswith(encoder) else n): array for n, array in named.items()}
+    is_bert = hub is MODELS["bert"]
+    has_pooler = is_bert if architecture in (_BARE, _PRETRAINING) else head.pools
+    there = {"next_sentence": is_bert, "encoder/pooler": has_pooler}
+    for name, row in TABLE.rows(description.model, 0).items():
+        # A layer that the class does not have.
+        if not there.get(name.rpartition("/")[0], True) and row.theirs[0] in named:
+            own[name] = row.read(named.pop)
+    named = {hub.own_weight(name, architecture): array for name, array in named.items()}
     # Some versions of transformers refuse files without this format.
     tensors.save(folder / huggingface_weights.SAFETENSORS, named, {"format": "pt"})
-    if own:
-        tensors.save(folder / OWN_WEIGHTS_FILE, own)
+    correspondence.save_own(folder, own)
     plain_json.write(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
         if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
         huggingface_tokenizer.write(
-            folder, vocabulary, description.lower_case, description.tokenizer, longest
+            folder,
+            vocabulary,
+            description.lower_case,
+            description.tokenizer,
+            longest,
+            hub.tokenizer,
         )
 
 
-def _weights(folder: Path) -> Tensors:
-    """The tensors of the folder under today's names, and our own with the prefix "bert_tf/"."""
+def _weights(folder: Path, hub: HubModel) -> Tensors:
+    """The tensors under BERT's names of today, and our own with the prefix "bert_tf/"."""
     found = huggingface_weights.open_folder(folder)
     names = {}
     for original in found.shapes:
-        name = original.removeprefix("bert.")
+        name = hub.bert_weight(original)
         for old, new in _OLD_NAMES.items():
             name = name.replace(old, new)
         names[original if name in names else name] = original
@@ -227,41 +244,51 @@ def _weights(folder: Path) -> Tensors:
         names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
     for name in (*_REPEATED, _DECODER_BIAS):
         names.pop(name, None)
-    found = found.renamed(names)
-    if is_there(folder / OWN_WEIGHTS_FILE):
-        own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
-        found = tensors.joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
-    return found
+    return correspondence.with_own(folder, found.renamed(names))
 
 
-def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
+def _encoder(
+    fields: Mapping[str, Any], hub: HubModel, weights: Tensors, path: Path
+) -> EncoderConfig:
     """The encoder's sizes."""
-    found = {"hidden_act": "gelu"} | {k: v for k, v in fields.items() if k != "attention"}
+    found = {k: value for k, value in hub.bert_fields(fields).items() if k not in _NO_KEYS}
+    if found.get("embedding_size") == found.get("hidden_size"):
+        found.pop("embedding_size", None)
     if isinstance(found["hidden_act"], str):
         found["hidden_act"] = _ACTIVATIONS.get(found["hidden_act"], found["hidden_act"])
-    if fields.get("is_decoder") is True:
+    if found.get("is_decoder") is True:
         found["attention"] = "left_to_right"
+        found["pools_first"] = _POOLER_BIAS in weights.shapes
     return encoder_config(found, path)
 
 
-def _architecture_in(fields: Mapping[str, Any]) -> str:
-    """The class of transformers that config.json names first; "" if it names none."""
+def _architecture_in(fields: Mapping[str, Any], hub: HubModel) -> str:
+    """BERT's name of the class of transformers that config.json names; "" if it names none."""
     named = fields.get("architectures") or [""]
-    return str(named[0]) if isinstance(named, list) else ""
+    name = str(named[0]) if isinstance(named, list) else ""
+    return next((bert for bert, own in hub.classes.items() if own == name), name)
 
 
-def _doubts(fields: Mapping[str, Any], model: str, path: Path) -> tuple[str, ...]:
-    """A warning if config.json does not name the one class of transformers that `model` is."""
+def _doubts(
+    fields: Mapping[str, Any], hub: HubModel, model: str, weights: Tensors, path: Path
+) -> tuple[str, ...]:
+    """A note if config.json does not name the one class of transformers that `model` is."""
     names = fields.get("architectures")
     if not isinstance(names or [], list) or not all(isinstance(each, str) for each in names or ()):
         raise UserError(
             f"{path}: architectures is {shown(names)}; it must be a list with the name of a class, "
-            "such as BertModel"
+            f"such as {hub.classes[_BARE]}"
+        )
+    if any(name.startswith("discriminator_predictions.") for name in weights.shapes):
+        return (
+            "it is the discriminator of an ELECTRA, which bert_tf reads as an encoder, without the "
+            "head that detects replaced tokens",
         )
     without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
-    classes = without_place.get(model) or [heads.of(model).places[TABLE.format].reader]
     # What bert_tf wrote under its own key says which model it is.
-    named = names in [[each] for each in classes]
+    named = names in [
+        [hub.classes.get(each)] for each in without_place.get(model, [_reader(model)])
+    ]
     if named or "architectures" not in fields or EXTRA_KEY in fields:
         return ()
     return (
@@ -270,17 +297,23 @@ def _doubts(fields: Mapping[str, Any], model: str, path: Path) -> tuple[str, ...
     )
 
 
-def _heads(fields: Mapping[str, Any], weights: Tensors) -> dict[str, int]:
+def _reader(model: str) -> str:
+    """BERT's class of transformers with the head of a class of models; "" if there is none."""
+    place = heads.of(model).places.get(TABLE.format)
+    return place.reader if place else ""
+
+
+def _heads(fields: Mapping[str, Any], hub: HubModel, weights: Tensors) -> dict[str, int]:
     """The classes of models that the weights of a task's head may be of; see `Table.heads_in`.
 
     They are those of the class of transformers that config.json names. If it names none, or one
     whose head is not among the weights, the weights decide: the pooler tells heads on texts from
     heads on tokens.
     """
-    found, named = TABLE.heads_in(weights), _architecture_in(fields)
+    found, named = TABLE.heads_in(weights), _architecture_in(fields, hub)
     if _OUTPUT_BIAS in weights.shapes and named in (_PRETRAINING, _MASKED, _CAUSAL):
         return {}
-    readers = {model: heads.of(model).places[TABLE.format].reader for model in found}
+    readers = {model: _reader(model) for model in found}
     if named not in readers.values():
         if _OUTPUT_BIAS in weights.shapes or named == _BARE:
             return {}
@@ -317,29 +350,37 @@ def _numbered(classes: int) -> tuple[str, ...]:
     return tuple(f"LABEL_{number}" for number in range(classes))
 
 
-def _architecture(description: Description) -> str:
-    """The class of transformers for a model; `_BARE` if there is none."""
-    head = heads.of(description.model)
-    if heads.MASKED_LM in head.pretraining:
-        if description.head.get("next_sentence"):
-            return _PRETRAINING
-        return _CAUSAL if description.encoder.attention == "left_to_right" else _MASKED
-    return head.places[TABLE.format].reader if TABLE.format in head.places else _BARE
+def _architecture(description: Description, hub: HubModel) -> str:
+    """BERT's name of the class of transformers for a model; `_BARE` if there is none."""
+    named = _reader(description.model)
+    if heads.MASKED_LM in heads.of(description.model).pretraining:
+        causal = description.encoder.attention == "left_to_right"
+        named = _CAUSAL if causal and _CAUSAL in hub.classes else _MASKED
+        if description.head.get("next_sentence") and _PRETRAINING in hub.classes:
+            named = _PRETRAINING
+    return named if named in hub.classes else _BARE
 
 
 def _config(
     description: Description, architecture: str, vocabulary: tuple[str, ...] | None
 ) -> dict[str, Any]:
     """The fields of config.json."""
-    fields = description.encoder.to_dict()
-    causal = fields.pop("attention") == "left_to_right"
+    encoder = description.encoder
+    hub, fields = MODELS[encoder.model_type], encoder.to_dict()
+    fields |= {"is_decoder": encoder.attention == "left_to_right"}
+    fields |= {"embedding_size": encoder.embedding_width}
+    names = {**dict.fromkeys(_NO_KEYS, ""), **hub.keys}
+    fields = {names.get(name, name): value for name, value in fields.items()}
+    fields.pop("", None)
     fields |= {
-        "architectures": [architecture],
-        "model_type": "bert",
-        "is_decoder": causal,
+        "architectures": [hub.classes[architecture]],
         "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
-        "classifier_dropout": description.head.get("dropout"),
     }
+    key, _ = hub.dropouts.get(architecture, (hub.dropout_key, None))
+    if key:
+        dropout = description.head.get("dropout")
+        is_needed = dropout is None and key != "classifier_dropout"
+        fields[key] = encoder.hidden_dropout_prob if is_needed else dropout
     head = heads.of(description.model)
     if classes := head.outputs or description.head.get("num_classes"):
         labels = description.labels or _numbered(classes)

@@ -330,6 +330,7 @@ def write(
     lower_case: bool | None,
     tokenizer: Mapping[str, Any],
     max_length: int,
+    tokenizer_class: str,
 ) -> None:
     """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer.
 
@@ -338,10 +339,11 @@ def write(
         pieces: the vocabulary.
         lower_case, tokenizer: as in a `Description`.
         max_length: the most tokens of an input.
+        tokenizer_class: the class of transformers.
     """
     write_beside(folder, pieces)
     fields: dict[str, Any] = {
-        "tokenizer_class": "BertTokenizer",
+        "tokenizer_class": tokenizer_class,
         "model_max_length": max_length,
         _CHINESE: tokenizer.get("split_chinese", True),
         "strip_accents": tokenizer.get("strip_accents"),

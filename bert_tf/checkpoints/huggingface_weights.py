@@ -21,8 +21,9 @@ TORCH = "pytorch_model.bin"
 
 # A name of a TensorFlow class. The names of the model and of its layers come first.
 _NAME = re.compile(
-    r"(?:.*/)?((?:bert/(?:embeddings|encoder|pooler)|mlm___cls|nsp___cls|classifier|qa_outputs)/.+)"
-    r":0"
+    r"(?:.*/)?((?:(?:bert|distilbert|electra)/(?:embeddings(?:_project)?|encoder|transformer|pooler)"
+    r"|mlm___cls|nsp___cls|classifier|qa_outputs|pre_classifier|vocab_\w+|sequence_summary"
+    r"|generator_\w+|discriminator_predictions)/.+):0"
 )
 # The embeddings of an encoder: what training tools put before the name, and then that of the model
 # in a class with a head.

@@ -42,6 +42,7 @@ READER = "Model Garden"
 _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
 _QUERY_KEY_VALUE = "encoder/layer_{n}/attention/query_key_value"
+_QUERY_KEY_VALUES = tuple(f"{_ATTENTION}{each}/" for each in ("query", "key", "value"))
 
 TABLE = Table(
     "model_garden",
@@ -49,14 +50,7 @@ TABLE = Table(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
         Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
-        *(
-            Row(
-                f"{_QUERY_KEY_VALUE}/{part}",
-                tuple(f"{_ATTENTION}{each}/{part}" for each in ("query", "key", "value")),
-                HEADS_LAST,
-            )
-            for part in ("kernel", "bias")
-        ),
+        *rows_of({_QUERY_KEY_VALUE: _QUERY_KEY_VALUES}, HEADS_LAST, bias=HEADS_LAST),
         *rows_of(
             {"encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/"}, HEADS_FIRST
         ),

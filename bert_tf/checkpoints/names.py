@@ -31,21 +31,24 @@ def check_finite(array: np.ndarray, name: str, where: object) -> None:
 
 def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, ...]]:
     """Our names and shapes of the encoder's weights, of its first `layers` layers."""
-    hidden, inner = config.hidden_size, config.intermediate_size
+    hidden, inner, width = config.hidden_size, config.intermediate_size, config.embedding_width
 
     def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
         return {f"{name}/kernel": (rows, columns), f"{name}/bias": (columns,)}
 
-    def layer_norm(name: str) -> dict[str, tuple[int, ...]]:
-        return {f"{name}/gamma": (hidden,), f"{name}/beta": (hidden,)}
+    def layer_norm(name: str, width: int = hidden) -> dict[str, tuple[int, ...]]:
+        return {f"{name}/gamma": (width,), f"{name}/beta": (width,)}
 
     shapes = {
-        "embeddings/word_embeddings": (config.vocab_size, hidden),
-        "embeddings/position_embeddings": (config.max_position_embeddings, hidden),
-        "embeddings/token_type_embeddings": (config.type_vocab_size, hidden),
-        **layer_norm("embeddings/layer_norm"),
+        "embeddings/word_embeddings": (config.vocab_size, width),
+        "embeddings/position_embeddings": (config.max_position_embeddings, width),
+        **layer_norm("embeddings/layer_norm", width),
         **linear("pooler", config.output_size, config.output_size),
     }
+    if config.type_vocab_size:
+        shapes["embeddings/token_type_embeddings"] = (config.type_vocab_size, width)
+    if width != hidden:
+        shapes |= linear("embeddings/projection", width, hidden)
     for n in range(layers):
         shapes |= linear(f"layer_{n}/attention/query_key_value", hidden, 3 * hidden)
         shapes |= linear(f"layer_{n}/attention/output", hidden, hidden)

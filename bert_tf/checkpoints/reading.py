@@ -8,6 +8,7 @@ from bert_tf.checkpoints import (
     download,
     google,
     huggingface,
+    keras_hub,
     model_garden,
     native,
     sentence_transformers,
@@ -28,8 +29,8 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
     Args:
         path: a run folder; a folder of ours, of Hugging Face, of sentence-transformers, of
-            google-research or of Model Garden; a SavedModel of TF Hub; one file of these; a prefix
-            such as "model.ckpt-1000"; or a name on the Hugging Face Hub such as
+            google-research, of Model Garden or of KerasHub; a SavedModel of TF Hub; one file of
+            these; a prefix such as "model.ckpt-1000"; or a name on the Hugging Face Hub such as
             "google-bert/bert-base-uncased", also as "hf://org/name@revision". A path that exists
             wins over a name.
 
@@ -76,6 +77,8 @@ def _in_folder(folder: Path) -> Checkpoint:
         return tf_hub.open_checkpoint(folder)
     if sentence_transformers.is_one(folder):
         return sentence_transformers.open_checkpoint(folder)
+    if keras_hub.is_one(folder):
+        return keras_hub.open_checkpoint(folder)
     if is_there(folder / huggingface.CONFIG_FILE):
         return huggingface.open_checkpoint(folder)
     prefix = tf_files.find_prefix(folder)
@@ -85,8 +88,8 @@ def _in_folder(folder: Path) -> Checkpoint:
         raise without_checkpoint(folder)
     raise UserError(
         f"no checkpoint in {folder}: expected a run folder, {native.DESCRIPTION_FILE} (bert_tf), "
-        f"{huggingface.CONFIG_FILE} (Hugging Face), {google.PREFIX}.index (google-research or "
-        f"Model Garden) or {tf_hub.SAVED_MODEL_FILE} (TF Hub)"
+        f"{huggingface.CONFIG_FILE} (Hugging Face or KerasHub), {google.PREFIX}.index "
+        f"(google-research or Model Garden) or {tf_hub.SAVED_MODEL_FILE} (TF Hub)"
     )
 
 

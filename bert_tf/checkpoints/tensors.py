@@ -114,6 +114,13 @@ def open_hdf5(path: Path) -> Tensors:
     return Tensors(shapes, lambda name: _from_hdf5(path, lambda file: np.asarray(file[name][()])))
 
 
+def save_hdf5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays to an HDF5 file; a "/" in a name is a group."""
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
 def datasets(file: h5py.File, size: int) -> list[h5py.Dataset]:
     """All arrays in a file of `size` bytes.
 

@@ -307,8 +307,9 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option(
             "--to",
             "format to write: bert_tf, huggingface (transformers), sentence_transformers (for "
-            "embedders), tf1 (google-research/bert) or model_garden (tf-models-official)",
-            choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
+            "embedders), tf1 (google-research/bert), model_garden (tf-models-official) or "
+            "keras_hub (a preset of KerasHub)",
+            choices="bert_tf huggingface sentence_transformers tf1 model_garden keras_hub".split(),
         ),
         option(
             "--verify",

@@ -77,8 +77,8 @@ class OneWayEncoder(AblationEncoder):
         return one_way_bias(layout.key_mask, self.config.attention, positions)
 
     def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
-        """int32 [batch, 1]: the one token that has seen the whole row."""
-        if self.config.attention == "left_to_right":
+        """int32 [batch, 1]: the one token that has seen the whole row, unless `pools_first`."""
+        if self.config.attention == "left_to_right" and not self.config.pools_first:
             return _last_positions(input_mask)
         return super().pooled_positions(input_mask)
 

@@ -83,7 +83,8 @@ def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], t
     """
     if training and name in _TRAINED:
         return _TRAINED[name]
-    known = {None: tf.identity, "gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh}
+    plain = {None: tf.identity, "tanh": tf.tanh, "relu": tf.nn.relu}
+    known = plain | {"gelu": gelu, "gelu_new": gelu_new}
     if name not in known:
-        raise UserError(f"unknown activation {name!r}; choose gelu, gelu_new, tanh or None")
+        raise UserError(f"unknown activation {name!r}; choose gelu, gelu_new, tanh, relu or None")
     return known[name]

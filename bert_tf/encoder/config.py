@@ -30,6 +30,8 @@ _PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 ACTIVATIONS = ("gelu", "gelu_new")
+# Of each model of the family, the activation of its pooler.
+POOLERS = {"bert": "tanh", "distilbert": "relu", "electra": "gelu"}
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
 
 
@@ -48,7 +50,7 @@ class EncoderConfig:
         hidden_dropout_prob: dropout on embeddings and on the output of both sublayers.
         attention_probs_dropout_prob: dropout on the attention probabilities.
         max_position_embeddings: the longest sequence.
-        type_vocab_size: number of segments.
+        type_vocab_size: number of segments; 0 for DistilBERT, which has none.
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every layer normalization.
         attention: "bidirectional", or for the paper's ablations (section 5.1) "left_to_right",
@@ -56,10 +58,22 @@ class EncoderConfig:
             whose vectors are concatenated.
         bilstm: whether a bidirectional LSTM, as wide as its input, follows the last block (the same
             section).
+        pools_first: whether a left-to-right model pools the first token, as transformers does, and
+            not the last, the only one that has seen the whole row.
+        masked_lm_head: the head that a masked language model has on this encoder: "bert", or
+            "keras_hub", KerasHub's, which always has `gelu` and a layer normalization with an
+            epsilon of 1e-5.
+        model_type: "bert"; "distilbert" (Sanh et al. 2019) has no segments, and its pooler is
+            followed by ReLU; "electra" (Clark et al. 2020) has embeddings of any width, its pooler
+            is followed by GELU, and its masked language model always has `gelu`. The pooler of
+            these two belongs to the heads that read it.
+        embedding_size: width of ELECTRA's embeddings, which a linear layer projects to
+            `hidden_size`; 0 is `hidden_size`, without that layer.
 
     Raises:
         UserError: a size is not positive, the heads do not divide the hidden size, a dropout rate
-            is not in [0, 1), a BiLSTM would have an odd width, or a name is unknown.
+            is not in [0, 1), a BiLSTM would have an odd width, a name is unknown, or the model has
+            no such part.
     """
 
     vocab_size: int = 30522
@@ -76,12 +90,17 @@ class EncoderConfig:
     layer_norm_eps: float = 1e-12
     attention: str = "bidirectional"
     bilstm: bool = False
+    pools_first: bool = False
+    masked_lm_head: str = "bert"
+    model_type: str = "bert"
+    embedding_size: int = 0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type is int and value < 1:
-                raise UserError(f"{field.name} must be at least 1, not {value}")
+            least = 0 if field.name in ("type_vocab_size", "embedding_size") else 1
+            if field.type is int and value < least:
+                raise UserError(f"{field.name} must be at least {least}, not {value}")
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
                 f"hidden_size {self.hidden_size} is not a multiple of "
@@ -94,11 +113,28 @@ class EncoderConfig:
                 raise UserError(f"{rate} must be in [0, 1), not {getattr(self, rate)}")
         _check_name("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_name("attention", self.attention, ATTENTION_DIRECTIONS)
+        _check_name("masked_lm_head", self.masked_lm_head, ("bert", "keras_hub"))
+        _check_name("model_type", self.model_type, tuple(POOLERS))
+        if (self.model_type == "distilbert") != (self.type_vocab_size == 0):
+            raise UserError(
+                f"type_vocab_size is {self.type_vocab_size}, but the model_type is "
+                f"{self.model_type}; only a distilbert has 0 segments, and it has no others"
+            )
+        if self.model_type != "electra" and self.embedding_width != self.hidden_size:
+            raise UserError(
+                f"embedding_size is {self.embedding_size}, but the embeddings of a "
+                f"{self.model_type} are as wide as hidden_size; only an electra projects them"
+            )
 
     @property
     def output_size(self) -> int:
         """Width of the vectors that come out."""
         return self.hidden_size * (2 if self.attention == "side_by_side" else 1)
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embeddings."""
+        return self.embedding_size or self.hidden_size
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "EncoderConfig":

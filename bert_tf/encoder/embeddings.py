@@ -1,4 +1,4 @@
-"""The sum of word, position and segment embeddings (paper, figure 2)."""
+"""The sum of word, position and segment embeddings (paper, figure 2), in ELECTRA projected."""
 
 from typing import Any
 
@@ -8,12 +8,16 @@ import tensorflow as tf
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.layer_norm import LayerNorm
-from bert_tf.encoder.linear import truncated_normal
+from bert_tf.encoder.linear import Linear, truncated_normal
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Token ids -> vectors: word + position + segment, normalized, with dropout."""
+    """Token ids -> vectors: word + position + segment, normalized, with dropout.
+
+    DistilBERT has no segments. Where the embeddings have another width than the encoder, a linear
+    layer follows.
+    """
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         kwargs.setdefault("name", "embeddings")
@@ -22,22 +26,33 @@ class Embeddings(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         self.layer_norm = LayerNorm(config.layer_norm_eps, name="layer_norm", **policy)
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", **policy)
+        self.projection = None
+        if config.embedding_width != config.hidden_size:
+            self.projection = Linear(
+                config.hidden_size, None, config.initializer_range, name="projection", **policy
+            )
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the tables for ids [tokens]."""
 
+        width = self.config.embedding_width
+
         def table(name: str, rows: int) -> keras.Variable:
             return self.add_weight(
                 name=name,
-                shape=(rows, self.config.hidden_size),
+                shape=(rows, width),
                 initializer=truncated_normal(self.config.initializer_range),
                 autocast=False,
             )
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
-        self.token_type_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
-        self.layer_norm.build((None, self.config.hidden_size))
+        self.token_type_embeddings = None
+        if self.config.type_vocab_size:
+            self.token_type_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
+        self.layer_norm.build((None, width))
+        if self.projection is not None:
+            self.projection.build((None, width))
 
     def call(
         self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
@@ -48,16 +63,18 @@ class Embeddings(keras.layers.Layer):
         """
         # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
         # read once rows were gathered from the variable itself.
-        word, position, token_type = (
+        word, position, *token_type = (
             tf.cast(tf.gather(tf.convert_to_tensor(table), ids), tf.float32)
             for table, ids in (
                 (self.word_embeddings, word_ids),
                 (self.position_embeddings, positions),
                 (self.token_type_embeddings, type_ids),
             )
+            if table is not None
         )
-        vectors = self.layer_norm(word + position + token_type)
-        return self.dropout(vectors, training=training)
+        vectors = self.layer_norm(sum(token_type, word + position))
+        vectors = self.dropout(vectors, training=training)
+        return vectors if self.projection is None else self.projection(vectors)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (*input_shape, self.config.hidden_size)

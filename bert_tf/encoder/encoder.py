@@ -14,7 +14,7 @@ from bert_tf.compat import extensible
 from bert_tf.console import logger
 from bert_tf.encoder.attention import padding_bias
 from bert_tf.encoder.block import TransformerBlock
-from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.config import POOLERS, EncoderConfig
 from bert_tf.encoder.embeddings import Embeddings
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.linear import Linear
@@ -123,7 +123,7 @@ class Encoder(keras.Model):
         if with_pooler:
             self.pooler = Linear(
                 config.output_size,
-                "tanh",
+                POOLERS[config.model_type],
                 config.initializer_range,
                 name="pooler",
                 dtype=self.dtype_policy,

@@ -18,7 +18,7 @@ class Linear(keras.layers.Layer):
 
     Args:
         units: width of the output.
-        activation: None, "tanh", "gelu" or "gelu_new".
+        activation: None, "tanh", "relu", "gelu" or "gelu_new".
     """
 
     def __init__(

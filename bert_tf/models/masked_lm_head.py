@@ -13,6 +13,8 @@ from bert_tf.encoder.linear import Linear
 class MaskedLMHead(keras.layers.Layer):
     """LN(activation(x W + b)) E^T + output_bias, E being the encoder's word embeddings.
 
+    W maps to the width of E.
+
     Source: `get_masked_lm_output` in google-research/bert `run_pretraining.py`.
 
     Args:
@@ -33,23 +35,23 @@ class MaskedLMHead(keras.layers.Layer):
         self.layer_norm = LayerNorm(layer_norm_eps, name="layer_norm", dtype=self.dtype_policy)
 
     def build(self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]) -> None:
-        """Creates the weights for tokens [n, hidden] and a table of [vocab_size, hidden]."""
-        vocab_size, hidden = table_shape
+        """Creates the weights for tokens [n, hidden] and a table of [vocab_size, width]."""
+        vocab_size, width = table_shape
         self.transform = Linear(
-            hidden,
+            width,
             self._arguments["activation"],
             self._arguments["initializer_range"],
             name="transform",
             dtype=self.dtype_policy,
         )
-        self.transform.build((None, hidden))
-        self.layer_norm.build((None, hidden))
+        self.transform.build(tokens_shape)
+        self.layer_norm.build((None, width))
         self.output_bias = self.add_weight(
             name="output_bias", shape=(vocab_size,), initializer="zeros"
         )
 
     def call(self, tokens: tf.Tensor, table: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """Tokens [n, hidden] and table [vocab_size, hidden] -> float32 logits [n, vocab_size]."""
+        """Tokens [n, hidden] and table [vocab_size, width] -> float32 logits [n, vocab_size]."""
         tokens = self.layer_norm(self.transform(tokens, training=training))
         scores = tf.matmul(tokens, tf.cast(table, tokens.dtype), transpose_b=True)
         return tf.cast(tf.nn.bias_add(scores, self.output_bias), tf.float32)

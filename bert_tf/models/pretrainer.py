@@ -55,7 +55,9 @@ class PreTrainer(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.encoder.config
-        self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
+        self.masked_lm.build(
+            (None, config.hidden_size), (config.vocab_size, config.embedding_width)
+        )
         if self.next_sentence is not None:
             self.next_sentence.build((None, config.hidden_size))
         self.built = True
@@ -106,10 +108,11 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "pre-training supports neither a BiLSTM nor side-by-side encoders; remove "
             "model.bilstm, and pre-train each direction separately"
         )
+    of_keras_hub = config.masked_lm_head == "keras_hub"
     return MaskedLMHead(
-        config.hidden_act,
+        "gelu" if of_keras_hub or config.model_type == "electra" else config.hidden_act,
         config.initializer_range,
-        config.layer_norm_eps,
+        1e-5 if of_keras_hub else config.layer_norm_eps,
         name="masked_lm",
         dtype=encoder.dtype_policy,
     )

@@ -102,9 +102,10 @@ def load_model(
     if family is None:
         kind = checkpoint.description.model
         article = "an" if kind[0] in "AEIOU" else "a"
+        what = "; ".join(checkpoint.notes) or f"it is a checkpoint of {article} {kind}"
         raise UserError(
-            f"{path} has no task head (it is a checkpoint of {article} {kind}); start training "
-            "from it, for example with TextClassifier.from_checkpoint"
+            f"{path} has no task head ({what}); start training from it, for example with "
+            "TextClassifier.from_checkpoint"
         )
     classes = checkpoint.description.head.get("num_classes")
     if labels is not None and classes is not None and len(labels) != classes:

@@ -557,8 +557,8 @@ class TaskModel(EncoderModel):
         Args:
             folder: it must not exist yet.
             format: "bert_tf", "huggingface" (transformers), "sentence_transformers" (of a
-                `TextEmbedder`), "tf1" (google-research/bert) or "model_garden"
-                (tf-models-official).
+                `TextEmbedder`), "tf1" (google-research/bert), "model_garden"
+                (tf-models-official) or "keras_hub".
 
         Raises:
             UserError: an unknown format, or one that is not for such a model, a model without

@@ -11,7 +11,7 @@ from bert_tf.cli.parser import main
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
-OTHERS = ("huggingface", "tf1", "model_garden")
+OTHERS = ("huggingface", "tf1", "model_garden", "keras_hub")
 FORMATS = ("bert_tf", *OTHERS)
 POOLER = ("encoder/pooler/kernel", "encoder/pooler/bias")
 

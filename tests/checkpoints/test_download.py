@@ -42,7 +42,7 @@ class FakeHub(types.ModuleType):
         for file in self.files:
             name = str(file.relative_to(self.root)) if self.root else file.name
             if any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns):
-                (self.cache / name).parent.mkdir(exist_ok=True)
+                (self.cache / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(file, self.cache / name)
         return str(self.cache)
 
@@ -66,6 +66,14 @@ def test_a_repository_is_fetched_and_read(hub):
     assert found.description.model == "Encoder"
     assert found.read_vocabulary() == tiny.PIECES
     assert not (found.folder / "expected.npz").exists()
+
+
+def test_a_preset_of_keras_hub_is_fetched_and_read(hub):
+    root = tiny.FIXTURES / "keras_hub" / "BertTextClassifier"
+    hub([path for path in root.rglob("*") if path.is_file()], root=root)
+
+    found = reading.find("org/name")
+    assert (found.description.model, found.read_vocabulary()) == ("TextClassifier", tiny.PIECES)
 
 
 def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path):

@@ -63,6 +63,9 @@ _HEADS = {
     ),
 }
 KINDS = tuple(_HEADS)
+# Sizes of the rest of the family.
+DISTILBERT = {"model_type": "distilbert", "type_vocab_size": 0, "hidden_act": "gelu"}
+ELECTRA = {"model_type": "electra", "embedding_size": 6, "hidden_act": "gelu"}
 # The names of outputs in transformers -> ours.
 _NAMES = {
     "last_hidden_state": "sequence_output",

@@ -115,13 +115,10 @@ def old_reviews(folder):
 
 
 def of_keras_hub(folder):
-    """What tests/docs/test_migrating.py makes of a classifier of KerasHub."""
+    """A preset of a classifier."""
     config = tiny.encoder_config(16, max_position_embeddings=128)
     model = bert_tf.TextClassifier(Encoder(config), tiny.tokenizer(), ["0", "1"])
-    conversion.save(model, folder / "my_checkpoint", "huggingface", model.tokenizer)
-    fields = json.loads((folder / "my_checkpoint" / "config.json").read_text())
-    fields["id2label"] = {"0": "LABEL_0", "1": "LABEL_1"}
-    (folder / "my_checkpoint" / "config.json").write_text(json.dumps(fields))
+    conversion.save(model, folder / "my_preset", "keras_hub", model.tokenizer)
 
 
 # Page -> the folder of its data, and what writes that.

@@ -24,16 +24,17 @@ def inputs():
 
 
 @pytest.mark.parametrize(
-    ("attention", "epsilon"),
+    "fields",
     [
-        ("bidirectional", 1e-12),
-        ("bidirectional", 1e-3),
-        ("left_to_right", 1e-5),
-        ("side_by_side", 1e-12),
+        {},
+        {"layer_norm_eps": 1e-3},
+        {"attention": "left_to_right", "layer_norm_eps": 1e-5},
+        {"attention": "side_by_side"},
+        {"model_type": "electra", "embedding_size": 4},
     ],
 )
-def test_every_output_stays_the_same(attention, epsilon):
-    config = tiny.encoder_config(attention=attention, layer_norm_eps=epsilon)
+def test_every_output_stays_the_same(fields):
+    config = tiny.encoder_config(**fields)
     encoder = encoder_for(config)
     random = np.random.RandomState(1)
     for weight in encoder.weights:

@@ -39,6 +39,7 @@ HEAD = Head(
         "model_garden": Place(
             "sentence_prediction/logits/", "BertClassifier", "classifier/out_proj"
         ),
+        "keras_hub": Place("logits/", "BertTextClassifier"),
     },
     arguments=("num_classes", "dropout"),
     pools=True,

@@ -147,7 +147,9 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.encoder.config
-        self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
+        self.masked_lm.build(
+            (None, config.hidden_size), (config.vocab_size, config.embedding_width)
+        )
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:

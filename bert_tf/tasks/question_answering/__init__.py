@@ -22,5 +22,6 @@ FAMILY = TaskFamily(
                 "span_labeling/logits/", "BertSpanLabeler", "span_labeling/layer_with_weights-0"
             ),
         },
+        arguments=("dropout",),
     ),
 )

@@ -27,7 +27,7 @@ from bert_tf.tasks.question_answering.metrics import (
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.task_model import TaskModel, of_columns
+from bert_tf.tasks.task_model import TaskModel, head_dropout, of_columns
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
@@ -99,6 +99,7 @@ class QuestionAnswerer(TaskModel):
         max_question_length: pieces to keep of a question.
         n_best: answers to return with their probabilities.
         max_answer_length: most pieces of an answer.
+        dropout: rate on the vectors; None is 0, as in BERT. DistilBERT's is 0.1.
         null_threshold: no answer is given if its score is more than this above the best
             answer's. None uses the best value on the validation data, and 0 before that is known.
 
@@ -146,10 +147,15 @@ class QuestionAnswerer(TaskModel):
         n_best: int = 20,
         max_answer_length: int = 30,
         null_threshold: float | None = None,
+        dropout: float | None = None,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "question_answerer")
-        super().__init__(encoder, tokenizer, {}, max_length=max_length, uses_pooler=False, **kwargs)
+        head = {"dropout": dropout}
+        super().__init__(
+            encoder, tokenizer, head, max_length=max_length, uses_pooler=False, **kwargs
+        )
+        self.dropout = head_dropout(self, dropout or 0.0)
         self.unanswerable = unanswerable
         self.stride = stride
         self.max_question_length = max_question_length
@@ -170,7 +176,8 @@ class QuestionAnswerer(TaskModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
         encoded = self.encoder.encode(inputs, training=training)
-        scores = encoded.layout.restore(tf.cast(self.span(encoded.layers[-1]), tf.float32))
+        tokens = self.dropout(encoded.layers[-1], training=training)
+        scores = encoded.layout.restore(tf.cast(self.span(tokens), tf.float32))
         start, end = tf.unstack(scores, axis=-1)
         mask = inputs["input_mask"]
         return {"start": hide_padding(start, mask), "end": hide_padding(end, mask)}

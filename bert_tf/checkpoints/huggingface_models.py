@@ -1,0 +1,158 @@
+"""The models of BERT's family in transformers: what each calls BERT's classes, weights and keys.
+
+Everything else reads and writes BERT's names, which are those of `modeling_bert.py`. Sources:
+`modeling_distilbert.py`, `modeling_electra.py` and their configurations in transformers 5.24.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+_CLASSIFIER, _CHOICE = "BertForSequenceClassification", "BertForMultipleChoice"
+_QUESTIONS, _TAGS = "BertForQuestionAnswering", "BertForTokenClassification"
+_CLASSES = ("BertModel", "BertForMaskedLM", _CLASSIFIER, _CHOICE, _QUESTIONS, _TAGS)
+_OF_BERT = ("BertForPreTraining", "BertLMHeadModel", "BertForNextSentencePrediction")
+# BERT's keys that transformers also takes for the keys of other models.
+_ALIASES = ("hidden_size", "num_attention_heads", "num_hidden_layers")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HubModel:
+    """A model of the family.
+
+    Attributes:
+        prefix: what the encoder's names of weights begin with in a model with a head.
+        classes: BERT's classes -> those of this model; it lacks the others.
+        weights: parts of BERT's names of weights -> those of this model's.
+        heads: the same for the weights of one class only, by BERT's name of the class.
+        keys: BERT's keys of config.json -> this model's, "" for one that it does not have.
+        defaults: values of BERT's keys that this model's config.json may leave out.
+        dropout_key: that of the dropout of heads, "" if there is none.
+        dropouts: BERT's class -> the key of its own head's dropout, and the default.
+        tokenizer: the class of its tokenizer.
+    """
+
+    prefix: str
+    classes: Mapping[str, str]
+    weights: tuple[tuple[str, str], ...] = ()
+    heads: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
+    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    dropout_key: str = "classifier_dropout"
+    dropouts: Mapping[str, tuple[str, float | None]] = dataclasses.field(default_factory=dict)
+    tokenizer: str = "BertTokenizer"
+
+    def bert_weight(self, name: str) -> str:
+        """BERT's name of a weight.
+
+        >>> MODELS["distilbert"].bert_weight("distilbert.transformer.layer.0.ffn.lin2.bias")
+        'encoder.layer.0.output.dense.bias'
+        """
+        name = name.removeprefix(self.prefix)
+        for pairs in (self.weights, *self.heads.values()):
+            for bert, own in pairs:
+                name = name.replace(own, bert)
+        return name
+
+    def own_weight(self, name: str, architecture: str) -> str:
+        """The name of a weight, from BERT's name of it, in BERT's class `architecture`.
+
+        >>> MODELS["electra"].own_weight("pooler.dense.bias", "BertForMultipleChoice")
+        'sequence_summary.summary.bias'
+        """
+        own = name
+        for bert, part in (*self.weights, *self.heads.get(architecture, ())):
+            own = own.replace(bert, part)
+        # Only in BERT the pooler is a part of the encoder.
+        is_inner = own.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
+        return self.prefix + own if is_inner and architecture != "BertModel" else own
+
+    def bert_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of config.json under BERT's keys, with the defaults.
+
+        >>> MODELS["distilbert"].bert_fields({"dim": 8, "n_layers": 2})["num_hidden_layers"]
+        2
+        """
+        own = {bert: fields[name] for bert, name in self.keys.items() if name in fields}
+        known = {name for name in fields if name not in self.keys or name in _ALIASES}
+        read = {name: fields[name] for name in known}
+        return {**self.defaults, **read, **own}
+
+
+MODELS = {
+    "bert": HubModel(
+        prefix="bert.",
+        classes={name: name for name in (*_CLASSES, *_OF_BERT)},
+        keys={"embedding_size": ""},
+        defaults={"hidden_act": "gelu"},
+        dropouts={_QUESTIONS: ("", None)},
+    ),
+    "distilbert": HubModel(
+        prefix="distilbert.",
+        classes={name: f"Distil{name}" for name in _CLASSES},
+        weights=(
+            ("encoder.layer.", "transformer.layer."),
+            ("attention.self.query.", "attention.q_lin."),
+            ("attention.self.key.", "attention.k_lin."),
+            ("attention.self.value.", "attention.v_lin."),
+            ("attention.output.dense.", "attention.out_lin."),
+            ("attention.output.LayerNorm.", "sa_layer_norm."),
+            ("intermediate.dense.", "ffn.lin1."),
+            ("output.dense.", "ffn.lin2."),
+            ("output.LayerNorm.", "output_layer_norm."),
+            ("pooler.dense.", "pre_classifier."),
+            ("cls.predictions.transform.dense.", "vocab_transform."),
+            ("cls.predictions.transform.LayerNorm.", "vocab_layer_norm."),
+            ("cls.predictions.bias", "vocab_projector.bias"),
+            ("cls.predictions.decoder.", "vocab_projector."),
+        ),
+        keys={
+            "hidden_size": "dim",
+            "num_hidden_layers": "n_layers",
+            "num_attention_heads": "n_heads",
+            "intermediate_size": "hidden_dim",
+            "hidden_dropout_prob": "dropout",
+            "attention_probs_dropout_prob": "attention_dropout",
+            "hidden_act": "activation",
+            "type_vocab_size": "",
+            "embedding_size": "",
+            "layer_norm_eps": "",
+            "is_decoder": "",
+        },
+        defaults={"num_hidden_layers": 6, "hidden_act": "gelu", "type_vocab_size": 0},
+        dropout_key="",
+        dropouts={
+            _CLASSIFIER: ("seq_classif_dropout", 0.2),
+            _CHOICE: ("seq_classif_dropout", 0.2),
+            _QUESTIONS: ("qa_dropout", 0.1),
+        },
+        tokenizer="DistilBertTokenizer",
+    ),
+    "electra": HubModel(
+        prefix="electra.",
+        classes={
+            **{name: name.replace("Bert", "Electra") for name in _CLASSES},
+            "BertLMHeadModel": "ElectraForCausalLM",
+        },
+        weights=(
+            ("cls.predictions.transform.", "generator_predictions."),
+            ("cls.predictions.bias", "generator_lm_head.bias"),
+            ("cls.predictions.decoder.", "generator_lm_head."),
+        ),
+        heads={
+            _CLASSIFIER: (
+                ("classifier.", "classifier.out_proj."),
+                ("pooler.dense.", "classifier.dense."),
+            ),
+            _CHOICE: (("pooler.dense.", "sequence_summary.summary."),),
+        },
+        defaults={
+            "hidden_act": "gelu",
+            "embedding_size": 128,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "intermediate_size": 1024,
+        },
+        dropouts={_QUESTIONS: ("", None), _CHOICE: ("summary_last_dropout", 0.1)},
+    ),
+}
