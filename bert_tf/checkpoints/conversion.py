@@ -100,6 +100,13 @@ def save(
     _write(Path(folder), to, weights, description, vocabulary)
 
 
+def check_new(folder: str | os.PathLike) -> None:
+    """Raises UserError if there is something at `folder`, where a checkpoint is to be written."""
+    # Path.exists raises an error for a name that is too long; writing there explains it.
+    if os.path.exists(folder):
+        raise UserError(f"{folder} exists already; choose another place for the output")
+
+
 def _write(
     folder: Path,
     to: str,
@@ -109,9 +116,7 @@ def _write(
 ) -> None:
     if to not in _FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
-    # Path.exists raises an error for a name that is too long; writing there explains it.
-    if os.path.exists(folder):
-        raise UserError(f"{folder} exists already; choose another place for the output")
+    check_new(folder)
     if vocabulary is not None:
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
     form = _FORMATS[to]

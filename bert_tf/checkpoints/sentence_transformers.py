@@ -60,6 +60,7 @@ _SENTENCE = "sentence_embedding"
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
+    format="sentence_transformers",
     encoder=(
         *huggingface.TABLE.encoder,
         *rows_of(
