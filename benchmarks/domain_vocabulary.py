@@ -158,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=880, help="passages to train and to ask")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1], help="of the classifiers")
-    return command.run("benchmarks.domain_vocabulary", parser, argv, measure, "stopped")
+    return command.run("domain_vocabulary", parser, argv, measure, "stopped")
 
 
 if __name__ == "__main__":
