@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bert_tf.data.columns import TextColumn as TextColumn
     from bert_tf.encoder.config import EncoderConfig as EncoderConfig
     from bert_tf.encoder.encoder import Encoder as Encoder
+    from bert_tf.models.hub_layer import HubLayer as HubLayer
     from bert_tf.models.pretrainer import PreTrainer as PreTrainer
     from bert_tf.optimization import LAMB as LAMB
     from bert_tf.optimization import AdamW as AdamW
@@ -67,6 +68,7 @@ _LIGHT = {
 _WITH_KERAS = {
     "bert_tf.data.columns": "Columns GroupColumn Target TextColumn",
     "bert_tf.encoder.encoder": "Encoder",
+    "bert_tf.models.hub_layer": "HubLayer",
     "bert_tf.models.pretrainer": "PreTrainer",
     "bert_tf.optimization": "AdamW LAMB WarmupLinearDecay",
     "bert_tf.tasks.classification.model": "TextClassifier",

@@ -55,6 +55,27 @@ def unresolved_operation(error: Exception) -> str | None:
     return found and found[1]
 
 
+def in_safe_mode() -> bool | None:
+    """Whether Keras is loading a file in safe mode; None if it is not loading one.
+
+    Keras gives a layer's `from_config` no such argument.
+    """
+    from keras.src.saving import serialization_lib
+
+    return serialization_lib.in_safe_mode()
+
+
+def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
+    """Makes `variable` the one that a variable of Keras holds, with the holder's value.
+
+    Keras takes a `tf.Variable` only when it creates its own. Its optimizers know a variable by the
+    identity of the `tf.Variable`.
+    """
+    variable.assign(holder.value)
+    variable._unique_id = holder.value._unique_id
+    holder._value = variable
+
+
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:
     """A LiteRT file whose operations compute in int8 with fixed ranges, except those `in_float`.
 

@@ -140,6 +140,16 @@ def test_several_models_are_no_reason_for_advice():
         logger.removeHandler(handler)
 
 
+def test_a_variable_of_keras_holds_another_and_its_optimizer_knows_it():
+    holder, other = keras.Variable([2.0]), tf.Variable([1.0])
+    optimizer = keras.optimizers.SGD(1.0)
+    optimizer.build([holder])
+    compat.put_variable(holder, other)
+    optimizer.apply([tf.constant([0.5])], [holder])
+    assert other.numpy().tolist() == holder.numpy().tolist() == [1.5]
+    assert compat.in_safe_mode() is None
+
+
 def test_a_tokenizer_has_its_model():
     tokenizer = tensorflow_text.FastWordpieceTokenizer(["[UNK]", "a"], unknown_token="[UNK]")
     buffer = compat.wordpiece_model(tokenizer)

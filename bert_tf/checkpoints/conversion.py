@@ -105,6 +105,13 @@ def save(
     _write(Path(folder), to, weights, description, vocabulary)
 
 
+def check_new(folder: str | os.PathLike) -> None:
+    """Raises UserError if there is something at `folder`, where a checkpoint is to be written."""
+    # Path.exists raises an error for a name that is too long; writing there explains it.
+    if os.path.exists(folder):
+        raise UserError(f"{folder} exists already; choose another place for the output")
+
+
 def _write(
     folder: Path,
     to: str,
@@ -120,9 +127,7 @@ def _write(
             f"the format {to} has no {model_type}, only {' and '.join(_MODELS[to])}; choose "
             "huggingface or bert_tf"
         )
-    # Path.exists raises an error for a name that is too long; writing there explains it.
-    if os.path.exists(folder):
-        raise UserError(f"{folder} exists already; choose another place for the output")
+    check_new(folder)
     if vocabulary is not None:
         description.encoder.check_vocabulary(len(vocabulary))
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))

@@ -1,4 +1,4 @@
-"""Checkpoints of the Hugging Face Hub, fetched by name and cached.
+"""Checkpoints of the Hugging Face Hub and of Kaggle, fetched by name and cached.
 
 A name is "google-bert/bert-base-uncased". An address, "hf://google-bert/bert-base-uncased", is
 never read as a path, and may have a revision: "hf://org/name@v1.0". The environment variable
@@ -7,6 +7,9 @@ HF_ENDPOINT chooses the Hub.
 Only weights, configurations and vocabularies are fetched, those in the folders of
 sentence-transformers' modules included. A folder without safetensors files gets the weights of
 transformers' TensorFlow classes instead, and without these the weights of torch.
+
+An address on Kaggle is "kaggle://owner/model/framework/variation", with "/3" at its end for a
+version. The library kagglehub fetches it, with the user's credentials.
 """
 
 import os
@@ -19,7 +22,8 @@ from bert_tf.checkpoints.huggingface_weights import SAFETENSORS, TENSORFLOW, TOR
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 
-_SCHEME = "hf://"
+_SCHEME, _KAGGLE = "hf://", "kaggle://"
+_HANDLE = re.compile(rf"{_KAGGLE}([\w-]+(?:/[\w.-]+){{3}}(?:/[1-9]\d*)?)", re.ASCII)
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["vocab.txt", *keys.files()]
@@ -33,8 +37,8 @@ _FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 
 
 def is_address(path: str | os.PathLike) -> bool:
-    """Whether `path` names a checkpoint on the Hub."""
-    return str(path).startswith(_SCHEME)
+    """Whether `path` names a checkpoint on the Hub or on Kaggle."""
+    return str(path).startswith((_SCHEME, _KAGGLE))
 
 
 def is_name(name: str) -> bool:
@@ -49,9 +53,11 @@ def fetch(address: str) -> Path:
         address: a name or an address.
 
     Raises:
-        UserError: `address` has another form, huggingface_hub is not installed, there is no such
-            repository, or the Hub cannot be reached and nothing is cached.
+        UserError: `address` has another form, huggingface_hub or kagglehub is not installed, there
+            is no such repository, or the Hub cannot be reached and nothing is cached.
     """
+    if address.startswith(_KAGGLE):
+        return _fetch_from_kaggle(address)
     match = _ADDRESS.fullmatch(address)
     if not match:
         raise UserError(f"{address} is not of the form hf://org/name or hf://org/name@revision")
@@ -102,3 +108,22 @@ def fetch(address: str) -> Path:
             f"{other}{address} cannot be downloaded ({first}); try again later"
         ) from None
     return folder
+
+
+def _fetch_from_kaggle(address: str) -> Path:
+    match = _HANDLE.fullmatch(address)
+    if not match:
+        raise UserError(
+            f"{address} is not of the form kaggle://owner/model/framework/variation, with /version "
+            "at its end or not"
+        )
+    kagglehub = optional("kagglehub", "kaggle", f"downloading {address} from Kaggle")
+    try:
+        return Path(kagglehub.model_download(match[1]))
+    # The library's errors have no common class.
+    except Exception as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"{address} cannot be downloaded from Kaggle ({first}); check its spelling, your "
+            "credentials (kaggle.json) and the network"
+        ) from None

@@ -60,6 +60,7 @@ _POOLING_KEYS = {
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
+    format="sentence_transformers",
     encoder=(
         *huggingface.TABLE.encoder,
         *rows_of(

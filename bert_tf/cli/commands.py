@@ -7,12 +7,10 @@ without TensorFlow and pydantic.
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.console import print_metrics, stages
-from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.dependencies import prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
@@ -33,33 +31,30 @@ def demo(arguments: argparse.Namespace) -> None:
 
 
 def vocab(arguments: argparse.Namespace) -> None:
-    """Learn a WordPiece vocabulary from text files.
+    """Learn a WordPiece vocabulary from text files, or extend that of a checkpoint.
 
     bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt
     bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased
     bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt
+    bert-tf vocab --extend bert-base-uncased --input notes.txt --size 32000 --out bert-of-notes
     """
+    if arguments.extend is not None and arguments.cased:
+        raise UserError("--extend keeps the casing of the checkpoint; remove --cased")
     from bert_tf.io.vocabulary import file_text
-    from bert_tf.text.vocabulary_learning import coverage_report, learn_from_texts, learn_vocabulary
+    from bert_tf.runs.extending import extend, learned
+    from bert_tf.text.vocabulary_learning import coverage_report
 
-    size, lower_case = arguments.size, not arguments.cased
-    # The path comes first, so that a path that cannot be written is reported before the work.
-    with atomic_path(arguments.out, is_file=True) as new, stages() as progress:
-        if arguments.format is None:
-            learned = learn_vocabulary(arguments.input, size, lower_case, progress)
+    files, size, form = arguments.input, arguments.size, arguments.format
+    with stages() as progress:
+        if arguments.extend is not None:
+            found = extend(arguments.extend, files, size, arguments.out, form, progress)
         else:
-            texts = _texts(Corpus(arguments.input, arguments.format), progress)
-            learned = learn_from_texts(texts, size, lower_case, progress)
-        new.write_text(file_text(learned.pieces), encoding="utf-8", newline="\n")
-    print(coverage_report(learned), end="")
-
-
-def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterator[str]:
-    """Each document as one text, one sentence per line; reports how much of the corpus is done."""
-    for document in corpus:
-        progress("counting words", corpus.position, corpus.size)
-        yield "\n".join(document)
-    progress("counting words", corpus.size, corpus.size)
+            # The path comes first, so that a path that cannot be written is reported before the
+            # work.
+            with atomic_path(arguments.out, is_file=True) as new:
+                found = learned(files, size, not arguments.cased, form, progress)
+                new.write_text(file_text(found.pieces), encoding="utf-8", newline="\n")
+    print(coverage_report(found), end="")
 
 
 def pretrain_data(arguments: argparse.Namespace) -> None:

@@ -131,7 +131,16 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             choices=CORPUS_FORMATS,
         ),
         option("--size N", "number of entries in the vocabulary", required=True),
-        option("--out FILE", "vocabulary file to write", required=True),
+        option(
+            "--out PATH",
+            "vocabulary file to write; with --extend the folder of the new checkpoint",
+            required=True,
+        ),
+        option(
+            "--extend CHECKPOINT",
+            "checkpoint whose vocabulary grows to --size entries; old ones keep their ids, and a "
+            "new one starts as the mean of the old ones that it was cut into",
+        ),
         option(
             "--cased", "keep capitals and accents (default: lower-case the text and strip accents)"
         ),

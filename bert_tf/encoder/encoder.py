@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import keras
@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.compat import extensible
 from bert_tf.console import logger
 from bert_tf.encoder.attention import padding_bias
@@ -298,18 +299,26 @@ class Encoder(keras.Model):
         return {self.name: self}
 
     @classmethod
-    def from_checkpoint(cls, path: str | os.PathLike | Checkpoint, **options: Any) -> Self:
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike | Checkpoint,
+        add_tokens: Sequence[str] = (),
+        **options: Any,
+    ) -> Self:
         """The encoder of a checkpoint; logs what was loaded.
 
         Args:
             path: a run folder, a checkpoint of bert_tf, Hugging Face, google-research, Model Garden
                 or TF Hub, "hf://org/name", or an open checkpoint; the format is detected.
+            add_tokens: texts that get rows of their own, as for `TextClassifier.from_checkpoint`;
+                give them to `Tokenizer.from_checkpoint` too.
             **options: as for the constructor, such as layout or dtype.
 
         Raises:
-            UserError: the checkpoint is missing or damaged.
+            UserError: the checkpoint is missing or damaged, or as `Tokenizer.with_tokens`.
         """
         checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
+        checkpoint = with_tokens(checkpoint, add_tokens)
         encoder = cls(checkpoint.encoder, **options)
         logger.info(f"{checkpoint.folder}: {checkpoint.fill(encoder)}")
         return encoder

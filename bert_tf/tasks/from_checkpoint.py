@@ -12,6 +12,7 @@ from bert_tf.asking.saved_model import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
+from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
@@ -40,10 +41,11 @@ def model_from(
     path: str | os.PathLike,
     labels: Sequence[str | int] | None,
     settings: Mapping[str, Any],
+    add_tokens: Sequence[str] = (),
     **encoder_options: Any,
 ) -> Model:
     """As `TaskModel.from_checkpoint`; `encoder_options` are `dtype` and `layout`."""
-    checkpoint = find(path)
+    checkpoint = with_tokens(find(path), add_tokens)
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
     model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
     logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")

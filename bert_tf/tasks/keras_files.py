@@ -174,6 +174,10 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
             "model.save wrote"
         )
     for name in names:
+        if name.startswith("assets/layers/"):  # such as those of a HubLayer
+            raise UserError(
+                f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
+            )
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
             raise _Damage(f"{shown(name)} does not belong to a model")
     if len({*names}) < len(names):

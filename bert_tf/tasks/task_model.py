@@ -172,6 +172,7 @@ class TaskModel(EncoderModel):
         labels: Sequence[str | int] | None = None,
         dtype: str | keras.DTypePolicy | None = None,
         layout: str = "unpadded",
+        add_tokens: Sequence[str] = (),
         **settings: Any,
     ) -> Self:
         """A model with the weights of a checkpoint; a message reports what was loaded.
@@ -184,12 +185,17 @@ class TaskModel(EncoderModel):
             labels: names of the classes; None takes those of the checkpoint, or of the first `fit`.
             dtype: Keras's dtype policy, such as "mixed_bfloat16".
             layout: as for `Encoder`.
+            add_tokens: texts that the tokenizer keeps whole from now on, such as ["<e1>", "</e1>"].
+                The word embeddings, and the bias of a masked language model, get a row for each,
+                the mean of the rows of the pieces that it was cut into.
             **settings: arguments of the constructor, such as `max_length`.
 
         Raises:
-            UserError: there is no checkpoint at `path`, it is damaged, or a setting is unknown.
+            UserError: there is no checkpoint at `path`, it is damaged, a setting is unknown, or as
+                `Tokenizer.with_tokens`.
         """
-        return from_checkpoint.model_from(cls, path, labels, settings, dtype=dtype, layout=layout)
+        options = {"dtype": dtype, "layout": layout}
+        return from_checkpoint.model_from(cls, path, labels, settings, add_tokens, **options)
 
     @property
     def tokenizer(self) -> Tokenizer:

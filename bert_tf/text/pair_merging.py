@@ -9,7 +9,7 @@ over all words.
 import heapq
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 CONTINUATION = "##"
 
@@ -19,7 +19,9 @@ _FEWEST = 2
 _Pair = tuple[str, str]
 
 
-def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
+def merged_pieces(
+    word_counts: Mapping[str, int], cuts: Sequence[list[str]] | None = None
+) -> Iterator[str]:
     """Yields the pieces of two and more characters, in the order in which they are learned.
 
     Each piece comes once; it may be a whole word. Of equally common pairs the first in the order of
@@ -27,8 +29,12 @@ def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
 
     >>> list(merged_pieces({"cat": 3, "cats": 2, "sat": 1}))
     ['##at', 'cat', 'cats']
+
+    `cuts` are the pieces that each word is cut into at first; None is its characters.
     """
-    words = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
+    if cuts is None:
+        cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
+    words = [*cuts]
     occurrences = list(word_counts.values())
     pair_counts: Counter[_Pair] = Counter()
     # A list may hold a word twice, or one that has lost the pair: exact lists would cost more.

@@ -176,13 +176,57 @@ class Tokenizer:
         """
         return Tokenizer.of(self.vocabulary, dataclasses.replace(self.settings, **changes))
 
+    def with_tokens(self, tokens: Sequence[str]) -> "Tokenizer":
+        """A tokenizer that keeps `tokens` whole in text too; new ones come last in its vocabulary.
+
+        A token that is a piece of the vocabulary already keeps its id.
+
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the".split())
+        >>> tokenizer.with_tokens(["<e1>", "the"]).tokenize("<E1>the<e1>").numpy().tolist()
+        [6, 5, 6]
+
+        Args:
+            tokens: a list of texts.
+
+        Raises:
+            UserError: it is no list, or a token is no text, is blank, begins or ends with a space,
+                has a line break, is no Unicode, is a special token, or is the same as another.
+        """
+        if not isinstance(tokens, list | tuple):
+            raise UserError(f"the tokens to add are {tokens!r}; give a list such as ['<e1>']")
+        if not tokens:
+            return self
+        for place, token in enumerate(tokens):
+            wrong = _wrong_token(token)
+            if wrong or token in tokens[:place]:
+                wrong = wrong or "is listed twice; remove one of them"
+                raise UserError(f"the token {token!r} cannot be added, because it {wrong}")
+        new = [token for token in tokens if token not in self.settings.added_tokens]
+        settings = dataclasses.replace(
+            self.settings, added_tokens=(*self.settings.added_tokens, *new)
+        )
+        first: dict[str, str] = {}
+        cleaned = cleaning.added_tokens(settings).values()
+        for token, form in zip(dict.fromkeys(settings.added_tokens), cleaned, strict=True):
+            other = first.setdefault(form, token)
+            if token in new and other != token:
+                raise UserError(
+                    f"the token {token!r} cannot be added, because {other!r} is the same text for "
+                    "this tokenizer; remove one of them"
+                )
+        known = {*self.vocabulary}
+        pieces = [token for token in new if token not in known]
+        return Tokenizer.of((*self.vocabulary, *pieces), settings)
+
     @property
     def lower_case(self) -> bool:
         """Whether text is lower-cased."""
         return self.settings.lower_case
 
     @classmethod
-    def from_checkpoint(cls, path: str | os.PathLike | Checkpoint) -> "Tokenizer":
+    def from_checkpoint(
+        cls, path: str | os.PathLike | Checkpoint, add_tokens: Sequence[str] = ()
+    ) -> "Tokenizer":
         """The tokenizer that belongs to a checkpoint, with its vocabulary and its settings.
 
         A checkpoint that does not record its casing is cased if a piece of its vocabulary has a
@@ -190,16 +234,18 @@ class Tokenizer:
 
         Args:
             path: as for `Encoder.from_checkpoint`, or a checkpoint that is open already.
+            add_tokens: further texts that stay whole, as for `with_tokens`.
 
         Raises:
             UserError: there is no checkpoint at `path`; or it has no vocabulary, a damaged one, or
-                not the one that it was trained with.
+                not the one that it was trained with; or as `with_tokens`.
         """
         checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
         vocabulary = checkpoint.read_vocabulary()
         if vocabulary is None:
             raise UserError(f"{checkpoint.folder} has no vocabulary; copy its vocab.txt there")
-        return cls.of(vocabulary, checkpoint.description.tokenizer_settings(vocabulary))
+        found = cls.of(vocabulary, checkpoint.description.tokenizer_settings(vocabulary))
+        return found.with_tokens(add_tokens)
 
     @property
     def vocab_size(self) -> int:
@@ -325,6 +371,21 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
         return piece.translate(letters)
 
     return [as_cleaned(*each) for each in enumerate(vocabulary)]
+
+
+def _wrong_token(token: Any) -> str | None:
+    """Why a token cannot be added, in words; None if it can."""
+    if not isinstance(token, str):
+        return "is not a text; give texts such as '<e1>'"
+    if not token.strip():
+        return "is blank; remove it"
+    if token != token.strip() or len(token.splitlines()) > 1:
+        return "begins or ends with a space, or has a line break; remove that"
+    if token in SPECIAL_TOKENS:
+        return "is a special token; set special_tokens='whole' to find it in text"
+    if any("\ud800" <= each <= "\udfff" for each in token):
+        return "has half of a surrogate pair, which no UTF-8 text has; correct it"
+    return None
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:

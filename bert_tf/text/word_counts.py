@@ -31,20 +31,21 @@ _LONGEST_RUN = 2 * _BLOCK_BYTES
 
 
 def count_words(
-    files: Sequence[Path], lower_case: bool, progress: OnProgress | None = None
+    files: Sequence[Path], settings: TokenizerSettings, progress: OnProgress | None = None
 ) -> Counter[str]:
     """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
 
     Words are cleaned. Words of over 200 characters, which the tokenizer turns into [UNK] with any
-    vocabulary, are counted together as UNSPELLABLE.
+    vocabulary, are counted together as UNSPELLABLE. Tokens that the tokenizer keeps whole are no
+    words.
 
     >>> _ = Path("corpus.txt").write_text("The cat sat. The dog sat.")
-    >>> count_words([Path("corpus.txt")], lower_case=True).most_common(3)
+    >>> count_words([Path("corpus.txt")], TokenizerSettings()).most_common(3)
     [('the', 2), ('sat', 2), ('.', 2)]
 
     Args:
         files: the files, in any order; the counts do not depend on it.
-        lower_case: as for the `Tokenizer`.
+        settings: of the `Tokenizer`.
         progress: called with the bytes read, counted as they are stored on the disk.
 
     Raises:
@@ -54,16 +55,16 @@ def count_words(
     sizes = [_size(file) for file in files]
     for before, file in zip(accumulate(sizes, initial=0), files, strict=False):
         for text, position in _blocks(file):
-            counts.update(_words(text.split("\n"), lower_case))
+            counts.update(_words(text.split("\n"), settings))
             if progress is not None:
                 progress("counting words", before + position, sum(sizes))
     return counts
 
 
-def count_words_of_texts(texts: Iterable[str], lower_case: bool) -> Counter[str]:
+def count_words_of_texts(texts: Iterable[str], settings: TokenizerSettings) -> Counter[str]:
     """As `count_words`, of an iterable of texts.
 
-    >>> count_words_of_texts(["The café.", "the CAFE"], lower_case=True).most_common()
+    >>> count_words_of_texts(["The café.", "the CAFE"], TokenizerSettings()).most_common()
     [('the', 2), ('cafe', 2), ('.', 1)]
     """
     counts: Counter[str] = Counter()
@@ -73,10 +74,10 @@ def count_words_of_texts(texts: Iterable[str], lower_case: bool) -> Counter[str]
         lines += text.split("\n")
         characters += len(text)
         if characters >= _BLOCK_BYTES:
-            counts.update(_words(lines, lower_case))
+            counts.update(_words(lines, settings))
             lines, characters = [], 0
     if lines:
-        counts.update(_words(lines, lower_case))
+        counts.update(_words(lines, settings))
     return counts
 
 
@@ -117,18 +118,22 @@ def _blocks(file: Path) -> Iterator[tuple[str, int]]:
         ) from None
 
 
-def _words(texts: Sequence[str], lower_case: bool) -> Iterator[str]:
+def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
     """The words of `texts`, cleaned."""
-    parts, starts, ends, counts = (each.numpy().tolist() for each in _split(lower_case)(texts))
+    parts, starts, ends, counts = (each.numpy().tolist() for each in _split(settings)(texts))
+    kept_whole = {*cleaning.stand_ins(settings).values()}
+    letters = {} if settings.split_chinese else characters.ideographs_as_letters()
+    ideographs = {letter: ideograph for ideograph, letter in letters.items()}
     bounds = zip(starts, ends, strict=True)
     for part, count in zip(parts, counts, strict=True):
         for start, end in islice(bounds, count):
             word = part[start:end].decode()
-            yield UNSPELLABLE if UNSPELLABLE in word else word
+            if word not in kept_whole:
+                yield UNSPELLABLE if UNSPELLABLE in word else word.translate(ideographs)
 
 
 @functools.cache
-def _split(lower_case: bool) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
+def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
     """A function from texts to their words.
 
     It takes string [batch], and returns the cleaned texts in parts, string [parts], then the bytes
@@ -141,7 +146,7 @@ def _split(lower_case: bool) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def split(texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         with tf.device("/CPU:0"):
-            parts = cleaning.prepare(texts, TokenizerSettings(lower_case)).parts
+            parts = cleaning.prepare(texts, settings).parts
             _, starts, ends = op.tokenize_with_offsets(parts)
             return parts, starts.values, ends.values, starts.row_lengths()
 

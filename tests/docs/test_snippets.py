@@ -136,6 +136,7 @@ PAGES = {
     "how_to/embedding.md": ("pairs", scored_pairs),
     "how_to/reranking.md": ("passages", passages),
     "how_to/pretraining.md": (".", lambda folder: tiny.write_corpus(folder, documents=24)),
+    "how_to/vocabulary.md": (".", tiny.write_corpus),
     "reference/configuration.md": (".", lambda folder: None),
     "how_to/distillation.md": ("reviews", reviews),
     "how_to/phone.md": ("reviews", reviews),

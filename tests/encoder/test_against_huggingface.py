@@ -84,7 +84,8 @@ def test_loss_and_every_gradient_agree(model, expected):
     rows = huggingface.TABLE.rows("PreTrainer", model.encoder.config.num_hidden_layers)
     variables = names.weight_names(model)
     gradients = tape.gradient(loss, [weight.value for weight in variables.values()])
-    assert rows.keys() == variables.keys()
+    projection = {f"encoder/embeddings/projection/{part}" for part in ("kernel", "bias")}
+    assert rows.keys() - projection == variables.keys()  # only an ELECTRA has it
     for name, gradient in zip(variables, gradients, strict=True):
         ours = tf.convert_to_tensor(gradient).numpy()
         theirs = rows[name].read(recorded.__getitem__)

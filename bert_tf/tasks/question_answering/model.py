@@ -171,7 +171,9 @@ class QuestionAnswerer(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        self.span.build((None, self.encoder.config.output_size))
+        shape = (None, self.encoder.config.output_size)
+        self.dropout.build(shape)
+        self.span.build(shape)
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
