@@ -153,7 +153,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             library=heads.CROSS_ENCODER if settings else "",
             dropout=float(dropout) if isinstance(dropout, int | float) else None,
         )
-        if (of_head := f"{CONFIG_FILE} of {hub.classes.get(reader)}") in keys.TABLE:
+        if (of_head := f"{CONFIG_FILE} of {hub.own_class(reader)}") in keys.TABLE:
             of_keys |= keys.check(
                 path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}", of_head
             )
@@ -277,7 +277,7 @@ def _doubts(
     if not isinstance(names or [], list) or not all(isinstance(each, str) for each in names or ()):
         raise UserError(
             f"{path}: architectures is {shown(names)}; it must be a list with the name of a class, "
-            f"such as {hub.classes[_BARE]}"
+            f"such as {hub.own_class(_BARE)}"
         )
     if any(name.startswith("discriminator_predictions.") for name in weights.shapes):
         return (
@@ -286,9 +286,7 @@ def _doubts(
         )
     without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
     # What bert_tf wrote under its own key says which model it is.
-    named = names in [
-        [hub.classes.get(each)] for each in without_place.get(model, [_reader(model)])
-    ]
+    named = names in [[hub.own_class(each)] for each in without_place.get(model, [_reader(model)])]
     if named or "architectures" not in fields or EXTRA_KEY in fields:
         return ()
     return (
@@ -355,10 +353,10 @@ def _architecture(description: Description, hub: HubModel) -> str:
     named = _reader(description.model)
     if heads.MASKED_LM in heads.of(description.model).pretraining:
         causal = description.encoder.attention == "left_to_right"
-        named = _CAUSAL if causal and _CAUSAL in hub.classes else _MASKED
-        if description.head.get("next_sentence") and _PRETRAINING in hub.classes:
+        named = _CAUSAL if causal and hub.own_class(_CAUSAL) else _MASKED
+        if description.head.get("next_sentence") and hub.own_class(_PRETRAINING):
             named = _PRETRAINING
-    return named if named in hub.classes else _BARE
+    return named if hub.own_class(named) else _BARE
 
 
 def _config(
@@ -373,7 +371,7 @@ def _config(
     fields = {names.get(name, name): value for name, value in fields.items()}
     fields.pop("", None)
     fields |= {
-        "architectures": [hub.classes[architecture]],
+        "architectures": [hub.own_class(architecture)],
         "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
     }
     key, _ = hub.dropouts.get(architecture, (hub.dropout_key, None))

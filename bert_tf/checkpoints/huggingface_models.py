@@ -11,7 +11,6 @@ from typing import Any
 _CLASSIFIER, _CHOICE = "BertForSequenceClassification", "BertForMultipleChoice"
 _QUESTIONS, _TAGS = "BertForQuestionAnswering", "BertForTokenClassification"
 _CLASSES = ("BertModel", "BertForMaskedLM", _CLASSIFIER, _CHOICE, _QUESTIONS, _TAGS)
-_OF_BERT = ("BertForPreTraining", "BertLMHeadModel", "BertForNextSentencePrediction")
 # BERT's keys that transformers also takes for the keys of other models.
 _ALIASES = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 
@@ -22,7 +21,7 @@ class HubModel:
 
     Attributes:
         prefix: what the encoder's names of weights begin with in a model with a head.
-        classes: BERT's classes -> those of this model; it lacks the others.
+        classes: BERT's classes -> those of this model; see `own_class`.
         weights: parts of BERT's names of weights -> those of this model's.
         heads: the same for the weights of one class only, by BERT's name of the class.
         keys: BERT's keys of config.json -> this model's, "" for one that it does not have.
@@ -67,6 +66,16 @@ class HubModel:
         is_inner = own.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
         return self.prefix + own if is_inner and architecture != "BertModel" else own
 
+    def own_class(self, bert: str) -> str:
+        """This model's class for a class of BERT's; "" if it has none.
+
+        BERT itself has every class, since a family of tasks may bring its own.
+
+        >>> [MODELS[name].own_class("BertLMHeadModel") for name in ("electra", "distilbert")]
+        ['ElectraForCausalLM', '']
+        """
+        return self.classes.get(bert, bert if self is MODELS["bert"] else "")
+
     def bert_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of config.json under BERT's keys, with the defaults.
 
@@ -82,7 +91,7 @@ class HubModel:
 MODELS = {
     "bert": HubModel(
         prefix="bert.",
-        classes={name: name for name in (*_CLASSES, *_OF_BERT)},
+        classes={},
         keys={"embedding_size": ""},
         defaults={"hidden_act": "gelu"},
         dropouts={_QUESTIONS: ("", None)},
