@@ -29,7 +29,7 @@ _BATCH = 4096
 _SHOWN = 5
 _ADDED = ("<e1>", "cool-token", "New York")
 # As a folder of transformers is read, where it says no more.
-_FOLDER = {"special_tokens": "whole", "longest_word": 100}
+_FOLDER = {"special_tokens": "whole", "longest_word": 100, "normalizer": "huggingface"}
 _SETTINGS: dict[str, dict[str, Any]] = {
     "lower-cased": {},
     "lower-cased, accents kept": {"strip_accents": False},

@@ -142,6 +142,7 @@ class TokenizerFiles:
             "longest_word": model.get("max_input_chars_per_word", _LONGEST_WORD)
             if isinstance(model, dict)
             else _LONGEST_WORD,
+            "normalizer": "huggingface",
         }
         for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
             if isinstance(self._cleaning[name], bool):

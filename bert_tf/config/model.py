@@ -32,6 +32,10 @@ class TokenizerConfig(Section):
     """Further pieces of the vocabulary that stay whole in a text."""
     exact_tokens: list[str] | None = None
     """As `added_tokens`, with capitals and accents as they are written here."""
+    normalizer: Literal["google", "huggingface"] | None = None
+    """Whose rules say what a character is: google-research's (`google`, the default), or those of
+    Hugging Face's tokenizers. Few characters differ.
+    """
     longest_word: Count | None = None
     """Characters of the longest word that is cut into pieces (default: 200); a longer one is
     `[UNK]`.

@@ -31,6 +31,7 @@ _ALLOWED = {
     "longest_word": f"a whole number from 1 to {LONGEST_WORD}",
     "added_tokens": "strings that are not blank",
     "exact_tokens": "strings that are not blank",
+    "normalizer": '"google" or "huggingface"',
 }
 
 # The settings that are lists of strings.
@@ -62,6 +63,8 @@ class TokenizerSettings:
         added_tokens: strings that stay whole in text; each is a piece of the vocabulary.
         longest_word: a word of more characters is [UNK].
         exact_tokens: as `added_tokens`, in the text as it is given, before it is cleaned.
+        normalizer: whose rules say what a character is: those of "google" (google-research/bert),
+            or of "huggingface" (its library tokenizers). Few characters differ.
 
     Raises:
         UserError: a value is none of these.
@@ -74,6 +77,7 @@ class TokenizerSettings:
     added_tokens: tuple[str, ...] = ()
     longest_word: int = 200
     exact_tokens: tuple[str, ...] = ()
+    normalizer: str = "google"
 
     def __post_init__(self) -> None:
         for name in _LISTS:
@@ -82,6 +86,8 @@ class TokenizerSettings:
         wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
         if self.special_tokens not in ("text", "whole"):
             wrong.append("special_tokens")
+        if self.normalizer not in ("google", "huggingface"):
+            wrong.append("normalizer")
         if type(self.longest_word) is not int or not 1 <= self.longest_word <= LONGEST_WORD:
             wrong.append("longest_word")
         for name in _LISTS:

@@ -18,10 +18,10 @@ def findings(path: str | os.PathLike) -> dict[str, str]:
     >>> for name, value in findings("pairs").items():
     ...     print(f"{name}: {value}")
     format: transformers
-    architecture: BERT, 1 layers, 4 wide, 1 heads, 512 positions
+    architecture: bert, 1 layers, 4 wide, 1 heads, 512 positions
     head: NextSentence
     tokenizer: 6 pieces, lower_case true, strip_accents true, split_chinese true, \
-special_tokens text, longest_word 200
+special_tokens text, longest_word 200, normalizer google
     length: 512 tokens of an input
     lost: nothing
     next: bert-tf predict pairs --input FILE
@@ -53,8 +53,9 @@ special_tokens text, longest_word 200
     lost += [f"not there: {listed(report.new)}"] if report.new else []
     return {
         "format": _format(checkpoint),
-        "architecture": f"BERT, {encoder.num_hidden_layers} layers, {encoder.hidden_size} wide, "
-        f"{encoder.num_attention_heads} heads, {encoder.max_position_embeddings} positions",
+        "architecture": f"{encoder.model_type}, {encoder.num_hidden_layers} layers, "
+        f"{encoder.hidden_size} wide, {encoder.num_attention_heads} heads, "
+        f"{encoder.max_position_embeddings} positions",
         "head": head,
         "tokenizer": "no vocabulary, so it reads no texts" if tokenizer is None else _of(tokenizer),
         "length": length,

@@ -53,9 +53,9 @@ class ByteTraits:
         first_slots: int32 [batch + 1], the slot of each text's first byte.
     """
 
-    def __init__(self, texts: tf.Tensor, lower_case: bool):
+    def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
         """Finds the traits of `texts`, string [batch], as the cleaning of `Tokenizer` sees them."""
-        found = normalize(texts, _traits_model(lower_case))
+        found = normalize(texts, _traits_model(lower_case, normalizer))
         lengths = tf.gather(found.origins, found.splits[1:] - 1)
         self.first_slots = splits_of(lengths + 1)
         slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
@@ -107,9 +107,9 @@ def _next(mask: tf.Tensor) -> tf.Tensor:
 
 
 @functools.cache
-def _traits_model(lower_case: bool) -> np.ndarray:
+def _traits_model(lower_case: bool, normalizer: str) -> np.ndarray:
     """The normalizer that replaces each character by as many spaces as its number: uint8."""
-    table = characters.cleaning_table(lower_case)
+    table = characters.cleaning_table(lower_case, normalizer=normalizer)
     found = table.unpacked()
     fate = np.where(table.first_kinds() == characters.IN_WORD, _IN_WORD, _ENDS_WORD)
     fate[found.length == 0] = _DELETED

@@ -1,11 +1,11 @@
 """What BERT's cleaning does with each Unicode code point, as small tables for the graph.
 
-The rules are those of google-research/bert, `tokenization.BasicTokenizer`. They are read once from
-the `unicodedata` of the Python that builds the tokenizer. So the graph does what the reference does
-under that same Python, whichever its Unicode version; a SavedModel contains its tables. WordPiece
-itself is a tf-text op, which splits at spaces, punctuation and CJK characters by its own Unicode
-version. Where the op disagrees with Python, the tables change the character so that the words come
-out as in the reference.
+The rules are those of google-research/bert, `tokenization.BasicTokenizer`, or of Hugging Face's
+tokenizers; see `unicode_rules`. The former are read once from the `unicodedata` of the Python that
+builds the tokenizer. So the graph does what the reference does under that same Python, whichever
+its Unicode version; a SavedModel contains its tables. WordPiece itself is a tf-text op, which
+splits at spaces, punctuation and CJK characters by its own Unicode version. Where the op disagrees
+with the rules, the tables change the character so that the words come out as in the reference.
 """
 
 import functools
@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from bert_tf.text.unicode_rules import UnicodeRules, rules_of
 
 # A character that is in no word of cleaned text, since cleaning deletes it: a word that holds it is
 # therefore [UNK].
@@ -48,18 +50,6 @@ MAX_COMBINING = 255
 
 # Planes 0 to 3 and 14; the others have no character that cleaning changes.
 _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000))
-
-# The reference's "Chinese" characters: CJK ideographs, whose words are one character long.
-_CJK = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
 
 # The private-use characters of planes 15 and 16. Where ideographs are letters like any others, each
 # becomes one of them, because the op makes ideographs words of their own.
@@ -204,7 +194,10 @@ def _table(
 
 
 def cleaning_table(
-    lower_case: bool, strip_accents: bool | None = None, split_chinese: bool = True
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    normalizer: str = "google",
 ) -> CharacterTable:
     """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
@@ -222,44 +215,50 @@ def cleaning_table(
     'e'
 
     Args:
-        lower_case, strip_accents, split_chinese: as in `TokenizerSettings`.
+        lower_case, strip_accents, split_chinese, normalizer: as in `TokenizerSettings`.
     """
-    return _cleaning_table(
-        lower_case, lower_case if strip_accents is None else strip_accents, split_chinese
-    )
+    strips = lower_case if strip_accents is None else strip_accents
+    return _cleaning_table(lower_case, strips, split_chinese, normalizer)
 
 
 @functools.cache
-def _cleaning_table(lower_case: bool, strip_accents: bool, split_chinese: bool) -> CharacterTable:
+def _cleaning_table(
+    lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str
+) -> CharacterTable:
     kinds = _kinds_of_the_op()
+    rules = rules_of(normalizer)
     letters = {} if split_chinese else ideographs_as_letters()
-    taken = () if split_chinese else _PRIVATE
+    drops_private = "Co" in rules.deleted
+    taken = () if split_chinese and not drops_private else _PRIVATE
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:
             return (ord(" "), ord(STAND_INS[code_point - WHOLE]), ord(" ")), 0
         if taken and code_point >= taken[0]:
-            return (UNKNOWN,), IN_WORD
+            return () if drops_private else (UNKNOWN,), IN_WORD
         character = chr(code_point)
         own = int(kinds[code_point])
         if character in "\t\n\r":
             return (code_point,), own
-        if own == IN_WORD and unicodedata.category(character) in ("Cn", "Co"):
-            # Unassigned or private. They are many, and nothing below concerns them.
+        category = rules.category(character)
+        is_private = category == "Co" and not drops_private
+        is_unassigned = category == "Cn" and character not in rules.lower_cases
+        if own == IN_WORD and (is_private or is_unassigned):
+            # They are many, and nothing below concerns them.
             return (code_point,), own
         if lower_case:
             own |= _case_bits(character)
-        if _is_deleted(character):
+        if rules.is_deleted(character):
             return (), own
-        lowered = character.lower() if lower_case else character
+        lowered = rules.lowered(character) if lower_case else character
         after: Sequence[str] = lowered
         if strip_accents:
-            decomposed = unicodedata.normalize("NFD", lowered)
-            after = "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
+            decomposed = rules.decomposed(lowered)
+            after = "".join(each for each in decomposed if rules.category(each) != "Mn")
             own |= LASTING_MARK if any(map(unicodedata.combining, after)) else 0
             own |= 0 if after else ACCENT
-        is_cjk = split_chinese and any(start <= code_point <= end for start, end in _CJK)
-        return sum((_for_the_op(each, is_cjk, kinds, letters) for each in after), ()), own
+        is_cjk = split_chinese and any(a <= code_point <= b for a, b in rules.ideographs)
+        return sum((_for_the_op(each, is_cjk, kinds, letters, rules) for each in after), ()), own
 
     return _table(describe, lambda code_point: int(kinds[code_point]), taken)
 
@@ -272,12 +271,12 @@ def ideographs_as_letters() -> dict[int, int]:
     >>> len(letters), hex(letters[ord("中")])
     (81520, '0xf002d')
     """
-    ideographs = (range(start, end + 1) for start, end in _CJK)
+    ideographs = (range(start, end + 1) for start, end in rules_of("google").ideographs)
     return dict(zip(itertools.chain.from_iterable(ideographs), _PRIVATE, strict=False))
 
 
 @functools.cache
-def decomposition_table(lower_case: bool) -> CharacterTable:
+def decomposition_table(lower_case: bool, normalizer: str = "google") -> CharacterTable:
     """Canonical decomposition; properties are canonical combining classes.
 
     >>> table = decomposition_table(lower_case=True)
@@ -287,24 +286,30 @@ def decomposition_table(lower_case: bool) -> CharacterTable:
     (['0x65', '0x301'], [0, 230])
     """
 
+    rules = rules_of(normalizer)
+
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:
             return (code_point,), 0
         character = chr(code_point)
-        after = unicodedata.normalize("NFD", character.lower() if lower_case else character)
+        after = rules.decomposed(rules.lowered(character) if lower_case else character)
         return tuple(map(ord, after)), unicodedata.combining(character)
 
     return _table(describe, lambda code_point: unicodedata.combining(chr(code_point)))
 
 
 def _for_the_op(
-    character: str, is_cjk: bool, kinds: np.ndarray, letters: Mapping[int, int]
+    character: str,
+    is_cjk: bool,
+    kinds: np.ndarray,
+    letters: Mapping[int, int],
+    rules: UnicodeRules,
 ) -> tuple[int, ...]:
     """`character` rewritten so that the op splits words there exactly if the reference does."""
     code_point = ord(character)
     if character.isspace():
         kind = SPACE
-    elif is_cjk or _is_punctuation(character):
+    elif is_cjk or _is_punctuation(character, rules):
         kind = ALONE
     else:
         kind = IN_WORD
@@ -315,14 +320,14 @@ def _for_the_op(
     if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
     # The op would split here, where there is a word: at an ideograph that is a letter, or at a
-    # character so new that the op knows it and Python does not. A word with the latter is in no
+    # character so new that the op knows it and the rules do not. A word with the latter is in no
     # vocabulary: it is [UNK].
     return (letters.get(code_point, UNKNOWN),)
 
 
-def _is_punctuation(character: str) -> bool:
+def _is_punctuation(character: str, rules: UnicodeRules) -> bool:
     """True for Unicode punctuation and for every ASCII sign that is not a letter or digit."""
-    return character in string.punctuation or unicodedata.category(character).startswith("P")
+    return character in string.punctuation or rules.category(character).startswith("P")
 
 
 def _case_bits(character: str) -> int:
@@ -344,14 +349,8 @@ def is_never_matched(piece: str) -> bool:
     >>> is_never_matched("cat"), is_never_matched("the cat")
     (False, True)
     """
-    return any(each.isspace() or _is_deleted(each) for each in piece)
-
-
-def _is_deleted(character: str) -> bool:
-    """True for control and format characters and U+FFFD (tab, LF and CR become spaces)."""
-    return ord(character) == UNKNOWN or (
-        unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r"
-    )
+    is_deleted = rules_of("google").is_deleted
+    return any(each.isspace() or is_deleted(each) for each in piece)
 
 
 @functools.cache
@@ -373,7 +372,11 @@ def _kinds_of_the_op() -> np.ndarray:
 
 @functools.cache
 def plain_characters(
-    lower_case: bool, strip_accents: bool, split_chinese: bool, without: str = ""
+    lower_case: bool,
+    strip_accents: bool,
+    split_chinese: bool,
+    normalizer: str = "google",
+    without: str = "",
 ) -> str:
     """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
 
@@ -386,7 +389,7 @@ def plain_characters(
     >>> matches(tf.constant(["The cat", "café"]), plain).numpy().tolist()
     [True, False]
     """
-    found = cleaning_table(lower_case, strip_accents, split_chinese).unpacked()
+    found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True
     plain[0xD800:0xE000] = False

@@ -23,6 +23,7 @@ from bert_tf.io.vocabulary import SPECIAL_TOKENS, TokenizerSettings
 from bert_tf.text import characters
 from bert_tf.text.characters import CharacterTable, Lookup
 from bert_tf.text.rows import counts, joined_starts, owners, positions, splits_of, starts_row
+from bert_tf.text.unicode_rules import rules_of
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = TokenizerSettings.longest_word
@@ -195,9 +196,23 @@ def _contains(texts: tf.Tensor, strings: Iterable[str]) -> tf.Tensor:
     return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
 
 
-def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
+def table_of(settings: TokenizerSettings) -> CharacterTable:
+    """The table of `characters` for a tokenizer.
+
+    >>> table_of(TokenizerSettings()) is characters.cleaning_table(lower_case=True)
+    True
+    """
+    return characters.cleaning_table(*_rules(settings))
+
+
+def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool, str]:
     """What the tables of `characters` depend on."""
-    return settings.lower_case, settings.strips_accents, settings.split_chinese
+    return (
+        settings.lower_case,
+        settings.strips_accents,
+        settings.split_chinese,
+        settings.normalizer,
+    )
 
 
 def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
@@ -288,15 +303,15 @@ def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters
     Returns:
         The characters, and what they are in the table, int32 [characters].
     """
-    table = characters.cleaning_table(*_rules(settings))
+    table = table_of(settings)
     text = _decode(texts)
     if exact := _exact_tokens(settings):
         text, _ = _with_wholes(text, text.code_points, exact)
     found = table.lookup(text.code_points)
-    if settings.lower_case:
+    if settings.lower_case and rules_of(settings.normalizer).final_sigma:
         text, found = _with_final_sigmas(text, found, table)
     if settings.strips_accents:
-        text, found = _with_marks_in_order(text, found, table, settings.lower_case)
+        text, found = _with_marks_in_order(text, found, table, settings)
     return _replaced(text, found, table)
 
 
@@ -316,7 +331,7 @@ def _with_added_tokens(
     text: _Characters, kinds: tf.Tensor, added: Mapping[int, str], settings: TokenizerSettings
 ) -> tuple[_Characters, tf.Tensor]:
     """Each added token of cleaned texts becomes its stand-in, between spaces."""
-    table = characters.cleaning_table(*_rules(settings))
+    table = table_of(settings)
     text, kept = _with_wholes(text, _with_equal_spaces(text, kinds), added)
     kinds = tf.gather(kinds, kept)
     # All other characters are cleaned already.
@@ -449,7 +464,7 @@ def _with_final_sigmas(
 
 
 def _with_marks_in_order(
-    text: _Characters, found: Lookup, table: CharacterTable, lower_case: bool
+    text: _Characters, found: Lookup, table: CharacterTable, settings: TokenizerSettings
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
@@ -462,7 +477,7 @@ def _with_marks_in_order(
     def sort() -> tuple[tf.Tensor, ...]:
         # Characters that cleaning deletes would split a run.
         present = text.keep(found.is_seen())
-        decomposition = characters.decomposition_table(lower_case)
+        decomposition = characters.decomposition_table(settings.lower_case, settings.normalizer)
         parts, combining = _replaced(
             present, decomposition.lookup(present.code_points), decomposition
         )

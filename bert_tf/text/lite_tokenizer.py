@@ -25,6 +25,7 @@ from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_mode
 from bert_tf.text.packing import Features, kept
 from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
+from bert_tf.text.unicode_rules import rules_of
 from bert_tf.text.windows import WindowPreprocessor
 
 # Pieces of `_special_model`; the special tokens come after them.
@@ -101,8 +102,10 @@ class LiteTokenizer:
                 )
         self.tokenizer = tokenizer
         vocabulary = tokenizer.vocabulary
-        self._has_sigmas = tokenizer.lower_case and any(
-            sigma in piece for piece in vocabulary for sigma in "σς"
+        self._has_sigmas = (
+            tokenizer.lower_case
+            and rules_of(settings.normalizer).final_sigma
+            and any(sigma in piece for piece in vocabulary for sigma in "σς")
         )
         self._sizes = np.array(
             [_size(piece, settings.longest_word + 1) for piece in vocabulary], np.int16
@@ -212,12 +215,13 @@ class LiteTokenizer:
     def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> _FlatPieces:
         """The pieces of `texts`, string [batch]; without offsets, only `splits` and `ids` hold."""
         lower_case = self.tokenizer.lower_case
+        normalizer = self.tokenizer.settings.normalizer
         whole = self.tokenizer.settings.special_tokens == "whole"
         spared = CAPITAL_SIGMA if self._has_sigmas else ""
-        cleaned = normalize(texts, _cleaning_model(lower_case, spared))
+        cleaned = normalize(texts, _cleaning_model(lower_case, normalizer, spared))
         if not (with_offsets or whole or self._has_sigmas):
             return self._whole_words(_wordpiece(cleaned.texts, self.tokenizer.wordpiece_model))
-        traits = ByteTraits(texts, lower_case)
+        traits = ByteTraits(texts, lower_case, normalizer)
         if self._has_sigmas:
             pieces = self._wordpiece_with_sigmas(cleaned, traits)
         else:
@@ -335,9 +339,9 @@ def _size(piece: str, most: int) -> int:
 
 
 @functools.cache
-def _cleaning_model(lower_case: bool, spared: str) -> np.ndarray:
+def _cleaning_model(lower_case: bool, normalizer: str, spared: str) -> np.ndarray:
     """The normalizer that cleans each character, except those that are spared: uint8 [bytes]."""
-    changes = characters.cleaning_table(lower_case).changes()
+    changes = characters.cleaning_table(lower_case, normalizer=normalizer).changes()
     return normalizer_model(
         {
             string: [each for each in code_points if chr(each) not in spared]

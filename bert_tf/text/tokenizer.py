@@ -84,13 +84,14 @@ class Tokenizer:
     >>> Tokenizer(pieces, special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
     [5, 4]
 
-    With the settings of a tokenizer of Hugging Face it gives that tokenizer's ids too, with these
-    exceptions. They follow from google-research/bert and from the Unicode version of Python:
+    With `normalizer="huggingface"` and the settings of a tokenizer of Hugging Face it gives that
+    tokenizer's ids. Its rules differ from google-research's:
 
-    - A capital sigma at the end of a word becomes ς; theirs is always σ.
-    - A word with a private-use character is [UNK]; they drop the character. (Without
-      `split_chinese`, no piece with one of planes 15 and 16 is ever matched.)
-    - U+2B820 to U+2B91F are ideographs; a slip in their ranges makes them letters.
+    - A capital sigma always becomes σ; here one at the end of a word becomes ς.
+    - A private-use character is dropped; here a word with one is [UNK]. (Without `split_chinese`,
+      no piece with one of planes 15 and 16 is ever matched.)
+    - U+2B820 to U+2B91F are letters, by a slip in a range, but no piece with one is ever matched;
+      here they are ideographs.
     - Some 500 characters, most of them newer than one of the two Unicode versions, are punctuation,
       accents, format characters or capitals for one of the two only.
 
@@ -113,6 +114,7 @@ class Tokenizer:
         added_tokens: Sequence[str] = (),
         longest_word: int = 200,
         exact_tokens: Sequence[str] = (),
+        normalizer: str = "google",
     ):
         """Builds the tokenizer.
 
@@ -132,6 +134,8 @@ class Tokenizer:
                 [UNK].
             exact_tokens: as `added_tokens`, but looked for in the text as it is given: "<E1>" is
                 not found as "<e1>".
+            normalizer: "google" takes google-research's rules of what a character is,
+                "huggingface" those of its library tokenizers, as said above.
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece
@@ -151,6 +155,7 @@ class Tokenizer:
             tuple(added_tokens),
             longest_word,
             tuple(exact_tokens),
+            normalizer,
         )
         ids = ids_of(self.vocabulary)
         for token in (*self.settings.added_tokens, *self.settings.exact_tokens):

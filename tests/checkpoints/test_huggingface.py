@@ -116,7 +116,7 @@ def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt()
     assert not found.lower_case
 
 
-WHOLE = {"special_tokens": "whole", "longest_word": 100}
+WHOLE = {"special_tokens": "whole", "longest_word": 100, "normalizer": "huggingface"}
 
 
 @pytest.mark.parametrize(

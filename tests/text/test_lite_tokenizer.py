@@ -86,14 +86,22 @@ def test_odd_texts(lower_case, keep_special_tokens):
     assert_same_pieces([], tokenizer_of(lower_case, keep_special_tokens))
 
 
-@pytest.mark.parametrize("lower_case", [True, False])
-def test_every_code_point(lower_case):
+@pytest.mark.parametrize(
+    ("lower_case", "normalizer"), [(True, "google"), (False, "google"), (True, "huggingface")]
+)
+def test_every_code_point(lower_case, normalizer):
     every = np.array([chr(each) for each in range(0x30000) if not 0xD800 <= each < 0xE000])
     texts = np.char.add(np.char.add("a", every), "b").tolist()
     batch = tf.constant(texts)
-    got, expected = lite(tokenizer_of(lower_case))(batch), tokenizer_of(lower_case)
+    expected = tokenizer_of(lower_case).with_settings(normalizer=normalizer)
+    got = lite(expected)(batch)
     np.testing.assert_array_equal(got.ids.values, expected.tokenize(batch).values)
     np.testing.assert_array_equal(got.ids.row_splits, expected.tokenize(batch).row_splits)
+
+
+def test_the_rules_of_hugging_face_need_no_rule_of_final_sigmas():
+    odd = [*HARD, "\u0391\u03a31 \u0391\u03a3", "a\ue000b \U000f0001", "a\U0002b820 x\u061d"]
+    assert_same_pieces(odd, tokenizer_of(True).with_settings(normalizer="huggingface"))
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "中", "\u0e01", "x\u0301"])

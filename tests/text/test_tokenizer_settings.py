@@ -28,12 +28,14 @@ VOCABULARIES = {
     ],
     "ideographs": "\u6c49\u5b57 and \u6c49 \u5b57 ##\u5b57 \u6c49a ##\u4e2d".split(),
     "added": [*ADDED, "a", "b", "marie", "c"],
+    "rules": "\u03bf\u03b4\u03bf\u03c2 \u03bf\u03b4\u03bf\u03c3 ab a b ##b x ##\u0898".split(),
     "letters": "a ##a . e ##e \u1112 ##\u1161 ##\u11ab".split(),
 }
 # Ids and byte offsets of the library tokenizers 0.23.3: BertNormalizer(clean_text=True),
 # BertPreTokenizer, WordPiece and AddedToken with the same settings. The vocabulary is that of the
 # name after the special tokens.
 KEPT, STRIPPED = {"strip_accents": False}, {"lower_case": False, "strip_accents": True}
+THEIRS = {"normalizer": "huggingface"}
 UNSPLIT, WITH_ADDED = {"split_chinese": False}, {"added_tokens": ADDED}
 # Added tokens with normalized=False, next to two with normalized=True.
 EXACT = {"exact_tokens": ("<e1>", "New York", "cool-token"), "added_tokens": ("bab", "cool")}
@@ -82,6 +84,21 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[tuple[int, int, int]]]] = [
     ("added", EXACT, "<e1>Marie<E1>a", [(5, 0, 4), (14, 4, 9), *SPLIT, (12, 13, 14)]),
     ("added", EXACT, "in New York new york", [(1, 0, 2), (11, 3, 11), (1, 12, 15), (1, 16, 20)]),
     ("added", EXACT, "BAB cóol cool-token", [(9, 0, 3), (8, 4, 9), (7, 10, 20)]),
+    ("rules", THEIRS, "\u039f\u0394\u039f\u03a3 \u03a3", [(6, 0, 8), (1, 9, 11)]),
+    ("rules", {}, "\u039f\u0394\u039f\u03a3 \u03a3", [(5, 0, 8), (1, 9, 11)]),
+    ("rules", THEIRS, "a\ue000b \U000f0001", [(7, 0, 5)]),
+    (
+        "rules",
+        THEIRS,
+        "a\U0002b820\U0002b820, \U0002b930x",
+        [(1, 0, 9), (1, 9, 10), (1, 11, 15), (11, 15, 16)],
+    ),
+    (
+        "rules",
+        THEIRS,
+        "a\u0898 x\u061d \U00010d50\u1c89",
+        [(8, 0, 1), (12, 1, 4), (1, 5, 8), (1, 9, 16)],
+    ),
     ("letters", {"longest_word": 100}, "a" * 150 + " a", [(1, 0, 150), (5, 151, 152)]),
     ("letters", {"longest_word": 100}, "\u00e9" * 101 + ".", [(1, 0, 202), (7, 202, 203)]),
     (

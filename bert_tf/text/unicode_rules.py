@@ -1,0 +1,126 @@
+"""What a character is: to google-research/bert, or to Hugging Face's library tokenizers.
+
+google-research/bert asks the `unicodedata` of the Python that builds the tokenizer. The library
+tokenizers has tables of its own: marks and punctuation as of Unicode 8, lower case as of Unicode
+17. `huggingface_characters.json` has them as version 0.23.3 answers for every code point.
+"""
+
+import functools
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_OF_HUGGING_FACE = Path(__file__).with_name("huggingface_characters.json")
+# The ideographs that BERT makes words of their own.
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+# The categories of which tokenizers knows fewer characters than Python.
+_LISTED = ("Mn", "Cf", "P")
+# Letters that Unicode decomposes, and tokenizers, whose table of decompositions is older, does not.
+_WHOLE_LETTERS = frozenset(
+    map(
+        chr,
+        (
+            *(0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391),
+            *(0x113C5, 0x113C7, 0x113C8, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B)),
+        ),
+    )
+)
+
+
+@dataclass(frozen=True)
+class UnicodeRules:
+    """The rules of one of the two.
+
+    Attributes:
+        deleted: the categories of characters that cleaning drops.
+        ideographs: first and last code points of the blocks of ideographs.
+        final_sigma: whether a capital sigma at the end of a word becomes ς, and not σ.
+        listed: characters -> their categories. If there are any, all others of these categories
+            are letters. Without them, `unicodedata` decides.
+        lower_cases: lower cases that differ from Python's.
+        whole_letters: letters that are not decomposed.
+    """
+
+    deleted: tuple[str, ...]
+    ideographs: tuple[tuple[int, int], ...] = _IDEOGRAPHS
+    final_sigma: bool = True
+    listed: Mapping[str, str] = field(default_factory=dict)
+    lower_cases: Mapping[str, str] = field(default_factory=dict)
+    whole_letters: frozenset[str] = frozenset()
+
+    def category(self, character: str) -> str:
+        """Unicode's general category.
+
+        >>> [rules_of(name).category("\\u0898") for name in ("google", "huggingface")]
+        ['Mn', 'Lo']
+        """
+        category = self.listed.get(character) or unicodedata.category(character)
+        if self.listed and character not in self.listed and category.startswith(_LISTED):
+            return "Lo"
+        return category
+
+    def is_deleted(self, character: str) -> bool:
+        """True for what cleaning drops: control and format characters, U+FFFD and the like."""
+        if character in "\t\n\r":
+            return False
+        return character == "\ufffd" or self.category(character) in self.deleted
+
+    def lowered(self, character: str) -> str:
+        """The character in lower case; a capital sigma becomes σ."""
+        return self.lower_cases.get(character) or character.lower()
+
+    def decomposed(self, text: str) -> str:
+        """Unicode's canonical decomposition."""
+        parts = (e if e in self.whole_letters else unicodedata.normalize("NFD", e) for e in text)
+        return "".join(parts)
+
+
+@functools.cache
+def rules_of(normalizer: str) -> UnicodeRules:
+    """The rules of a `TokenizerSettings.normalizer`.
+
+    >>> [rules_of(name).is_deleted("\ue000") for name in ("google", "huggingface")]  # private use
+    [False, True]
+    """
+    if normalizer == "google":
+        return UnicodeRules(("Cc", "Cf"))
+    known = json.loads(_OF_HUGGING_FACE.read_text(encoding="utf-8"))
+    lower_cases = dict(map(_pair, _entries(known.pop("lower"))))
+    categories = {each: name for name, lines in known.items() for each in _ranges(lines)}
+    # A slip in their blocks leaves these letters out.
+    ideographs = [each for each in _IDEOGRAPHS if each[0] != 0x2B820]
+    return UnicodeRules(
+        ("Cc", "Cf", "Co"),
+        (*ideographs, (0x2B920, 0x2CEAF)),
+        final_sigma=False,
+        listed=categories,
+        lower_cases=lower_cases,
+        whole_letters=_WHOLE_LETTERS,
+    )
+
+
+def _entries(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield from line.split()
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    before, after = entry.split(">")
+    return chr(int(before, 16)), chr(int(after, 16))
+
+
+def _ranges(lines: list[str]) -> Iterator[str]:
+    for entry in _entries(lines):
+        first, _, last = entry.partition("-")
+        yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
