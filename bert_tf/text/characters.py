@@ -28,11 +28,13 @@ UNKNOWN = 0xFFFD
 # One more that cleaning deletes, and so in no cleaned text at all.
 NEVER = "\x06"
 
-# Other control characters that cleaning deletes and that end no word: in cleaned text each stands
-# for a string kept whole. Before that such a string is the number WHOLE + its place, which is no
-# code point of Unicode. U+11 is left out, since the op uses it inside.
+# In cleaned text a character stands for each string kept whole. First come other control characters
+# that cleaning deletes and that end no word; U+11 is left out, since the op uses it inside. Then
+# come unassigned characters of plane 4, which in a text are UNKNOWN. Before that such a string is
+# the number WHOLE + its place, which is no code point of Unicode.
 _CONTROLS = (*range(0x01, 0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(0x86, 0xA0))
-STAND_INS = "".join(map(chr, _CONTROLS)).replace(NEVER, "").replace("\x11", "")
+_UNASSIGNED = range(0x40000, 0x403B4)
+STAND_INS = "".join(map(chr, (*_CONTROLS, *_UNASSIGNED))).replace(NEVER, "").replace("\x11", "")
 WHOLE = 0x110000
 
 # How a character takes part in words: inside a word, between words, or as a word of its own.
@@ -56,7 +58,7 @@ _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000
 _PRIVATE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
 
 _PAGE_BITS = 8
-_SIZE = WHOLE + (1 << _PAGE_BITS)
+_SIZE = WHOLE + (4 << _PAGE_BITS)
 
 # How the numbers of a code point share an int32, and those of a character that replaces another.
 _FIRST_BITS, _LENGTH_BITS = 18, 4
@@ -234,6 +236,8 @@ def _cleaning_table(
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:
             return (ord(" "), ord(STAND_INS[code_point - WHOLE]), ord(" ")), 0
+        if code_point in _UNASSIGNED:
+            return (UNKNOWN,), IN_WORD
         if taken and code_point >= taken[0]:
             return () if drops_private else (UNKNOWN,), IN_WORD
         character = chr(code_point)
@@ -260,7 +264,7 @@ def _cleaning_table(
         is_cjk = split_chinese and any(a <= code_point <= b for a, b in rules.ideographs)
         return sum((_for_the_op(each, is_cjk, kinds, letters, rules) for each in after), ()), own
 
-    return _table(describe, lambda code_point: int(kinds[code_point]), taken)
+    return _table(describe, lambda code_point: int(kinds[code_point]), (*_UNASSIGNED, *taken))
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
@@ -373,12 +374,12 @@ def _with_wholes(
         distances = tf.range(max(map(len, whole.values())))
         ahead = tf.gather(seen, tf.minimum(places[:, None] + distances, size - 1))
         numbers, lengths = tf.zeros_like(places), tf.zeros_like(places)
-        # The longest comes last, and of two equal ones the first.
-        for number, string in sorted(whole.items(), key=lambda item: (len(item[1]), -item[0])):
-            same = tf.reduce_all(ahead[:, : len(string)] == [*map(ord, string)], axis=1)
-            here = same & (left >= len(string))
+        for length in sorted({*map(len, whole.values())}):  # the longest last
+            known = {text: n for n, text in reversed([*whole.items()]) if len(text) == length}
+            number, is_known = _numbers_of(ahead[:, :length], known)
+            here = is_known & (left >= length)
             numbers = tf.where(here, number, numbers)
-            lengths = tf.where(here, len(string), lengths)
+            lengths = tf.where(here, length, lengths)
         found = positions(lengths > 0)
         starts, ends = tf.gather(places, found), tf.gather(places + lengths, found)
         taken = _leftmost(starts, ends)
@@ -397,6 +398,33 @@ def _with_wholes(
 
     *fields, kept = tf.cond(tf.size(places) > 0, replace, lambda: (*text, tf.range(size)))
     return _Characters(*fields), kept
+
+
+def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
+    """The number of the string that each row spells, and whether it spells one.
+
+    >>> numbers, are_known = _numbers_of(tf.constant([[98, 97], [97, 97]]), {"ab": 3, "ba": 4})
+    >>> numbers[0].numpy(), are_known.numpy().tolist()
+    (np.int32(4), [True, False])
+
+    Args:
+        rows: int32 [rows, length], code points.
+        known: strings of this length, and their numbers.
+    """
+    strings = np.array([[*map(ord, string)] for string in known])
+    # Strings are sorted by a number that few share: a row is compared with those of its number.
+    factors = np.random.default_rng(0).integers(2**40, size=strings.shape[1]) * 2 + 1
+    hashes = strings @ factors
+    order = np.argsort(hashes, kind="stable")
+    of_row = tf.reduce_sum(tf.cast(rows, tf.int64) * factors, axis=1)
+    first = tf.searchsorted(hashes[order], of_row)
+    number, is_known = tf.zeros_like(first), tf.zeros_like(first, tf.bool)
+    for further in range(np.unique(hashes, return_counts=True)[1].max()):
+        place = tf.gather(order.astype(np.int32), tf.minimum(first + further, len(order) - 1))
+        same = tf.reduce_all(tf.gather(strings.astype(np.int32), place) == rows, axis=1)
+        number = tf.where(same, tf.gather([*known.values()], place), number)
+        is_known |= same
+    return number, is_known
 
 
 def _leftmost(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:

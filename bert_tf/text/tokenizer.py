@@ -361,7 +361,7 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     """The pieces as WordPiece matches them against cleaned text."""
     stand_ins = cleaning.stand_ins(settings)
     letters = {} if settings.split_chinese else characters.ideographs_as_letters()
-    taken = {*map(chr, letters.values())}
+    taken = {*map(chr, letters.values()), *characters.STAND_INS}
     last = ids_of(vocabulary)
 
     def as_cleaned(number: int, piece: str) -> str:

@@ -92,8 +92,8 @@ def test_it_computes_what_the_saved_model_does(pair):
     np.testing.assert_array_equal(packed["input_word_ids"], inputs["input_word_ids"][:, :8])
 
 
-def test_it_trains_and_goes_on_from_its_file_without_the_folder(pair, tmp_path):
-    model = functional(pair)
+def test_it_trains_and_goes_on_from_its_file_without_the_folder(ours, tmp_path):
+    model = functional(ours)
     before = [weight.numpy() for weight in encoder_of(model).trainable_weights]
     model.fit(TEXTS, LABELS, epochs=8, verbose=0)
     changed = [
@@ -111,7 +111,7 @@ def test_it_trains_and_goes_on_from_its_file_without_the_folder(pair, tmp_path):
     expected = model.predict(TEXTS, verbose=0)
     for each in (again, third):
         np.testing.assert_allclose(each.predict(TEXTS, verbose=0), expected, atol=1e-6)
-        assert str(pair) not in str(encoder_of(each).get_config())
+        assert str(ours) not in str(encoder_of(each).get_config())
         moments = zip(each.optimizer.variables, model.optimizer.variables, strict=True)
         assert all(np.allclose(one, other) for one, other in moments)
     third.fit(TEXTS, LABELS, epochs=1, verbose=0)

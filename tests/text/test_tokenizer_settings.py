@@ -222,11 +222,13 @@ def test_as_many_strings_stay_whole_as_there_are_stand_ins():
     settings = {"special_tokens": "whole", "added_tokens": added}
     tokenizer = Tokenizer([*SPECIAL, *added, "a"], **settings)
     expected = [*range(5, 5 + len(added))]
-    assert tokenizer.tokenize(["".join(added), "[MASK]a"]).to_list() == [
+    texts = ["".join(added), "[MASK]a", f"a{STAND_INS[-1]} {STAND_INS[0]}a"]
+    assert tokenizer.tokenize(texts).to_list() == [
         expected,
         [4, 5 + len(added)],
+        [1, 5 + len(added)],
     ]
-    with pytest.raises(UserError, match="53 added and special tokens .* takes at most 52"):
+    with pytest.raises(UserError, match="1001 added and special tokens .* takes at most 1000"):
         tokenizer.with_settings(added_tokens=[*added, "a"])
 
 
