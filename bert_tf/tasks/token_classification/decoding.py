@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, tag_of
+from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse_tags
 from bert_tf.text.parts import as_first, map_rows
 from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
@@ -97,6 +97,8 @@ class Entities(NamedTuple):
 class EntityTypes:
     """Reads entities from labels, as seqeval and conlleval do.
 
+    Adjacent words with the same label without a prefix, such as PER, are one entity.
+
     With the words of "Ada Lovelace sat":
 
     >>> types = EntityTypes(["O", "B-PER", "I-PER"])
@@ -108,17 +110,14 @@ class EntityTypes:
     [[[0]], [[0]], [[12]], [[0.75]]]
 
     Args:
-        labels: names of the labels: O, and prefixes of any scheme with a type, as in B-PER.
+        labels: names of the labels; see `tag_schemes.parse_tags`.
 
     Attributes:
         names: the types, sorted.
-
-    Raises:
-        ValueError: a label is not of this form; see `tag_schemes.are_tags`.
     """
 
     def __init__(self, labels: Sequence[str]):
-        tags = [tag_of(label) for label in labels]
+        tags = [*parse_tags(labels).values()]
         self.names = sorted({tag.type for tag in tags if tag.type})
         self._type = np.array([self.names.index(t.type) if t.type else -1 for t in tags], np.int32)
         # Whether a word begins an entity, by the label of the word before and its own. The last row

@@ -28,7 +28,7 @@ from bert_tf.tasks.task_model import TaskModel, head_dropout
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
-from bert_tf.tasks.token_classification.tag_schemes import are_tags
+from bert_tf.tasks.token_classification.tag_schemes import parse_tags
 from bert_tf.tasks.token_classification.tagged_sentences import (
     IGNORED,
     WORDS,
@@ -76,10 +76,10 @@ class TokenClassifier(TaskModel, WeightedModel):
     (4, True)
 
     `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
-    or any other labels of words, such as parts of speech. For a text instead of words, `predict`
-    returns its entities, each a dict such as
+    or tags in any other form, which stay as they are: PER, B_PER, b-per, or parts of speech. For a
+    text instead of words, `predict` returns its entities, each a dict such as
     `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`, in which the end is
-    exclusive; where the labels are not of entities there is one for each word. Called with the
+    exclusive. Adjacent words with the same tag without a prefix are one entity. Called with the
     encoder's inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding.
     The loss is built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not
     classified.
@@ -256,18 +256,19 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `entity_metrics` if the tags are of entities; else `accuracy`.
+        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words.
 
-        And `loss`, the mean cross-entropy of words.
+        Entities are read from tags as in `EntityTypes`. Labels without prefixes and without an
+        outside tag, such as parts of speech, count for each word: the F1 of all of them is then
+        the accuracy.
         """
-        labels = self.target.numbers(rows)
-        if are_tags(self.labels):
-            types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            metrics = entity_metrics(rows.known_targets(), self.predicted(predictions, rows), types)
-        else:
-            metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
+        target, labels = self.target, self.target.numbers(rows)
+        types = sorted({tag.type for tag in parse_tags(self.labels).values()} - {""})
+        tagged = target.entities(self.predicted(predictions, rows))
+        metrics = entity_metrics(target.entities(rows.known_targets()), tagged, types)
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
-        return metrics | {"loss": float(tf.reduce_mean(loss))}
+        of_words = {"accuracy": np.mean(predictions.argmax(axis=1) == labels), "loss": loss}
+        return metrics | {name: float(np.mean(each)) for name, each in of_words.items()}
 
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
         """The best tags of each row."""
@@ -303,14 +304,12 @@ class TokenClassifier(TaskModel, WeightedModel):
             words = without_padding(given["words"])
             return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
 
-        signatures = {
+        return {
             "serving_default": Signature(strings("text"), of_text, _TEXT),
             "words": Signature(_WORDS_SPEC, of_words, _WORDS),
+            "entities": Signature(strings("text"), entities, _TEXT),
             "logits": Signature(_WORDS_SPEC, logits, _WORDS, is_inner=True),
         }
-        if are_tags(self.labels):
-            signatures["entities"] = Signature(strings("text"), entities, _TEXT)
-        return signatures
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`probabilities` float32 [batch, seq_len, classes]."""
@@ -370,8 +369,9 @@ class TokenClassifier(TaskModel, WeightedModel):
             signature = "words"
         else:
             rows, single = inputs.asked(x, (TextColumn("text"),))
-            is_of_entities = "entities" in model.signature_names()
-            signature = "entities" if is_of_entities else "serving_default"
+            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+            has_entities = "entities" in model.signature_names()
+            signature = "entities" if has_entities else "serving_default"
         answers = each_answer(
             model,
             signature,
@@ -385,7 +385,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
-        """The tags of words; the entities of a text, or its words if the labels are of others."""
+        """The tags of words, or the entities of a text."""
         if "words" in row:
             return as_json(outputs["labels"][place][: len(row["words"])])
         of, kind = ("entities", "types") if "entities" in outputs else ("words", "labels")
