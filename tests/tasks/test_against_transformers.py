@@ -93,7 +93,7 @@ ENTITIES = json.loads((FOLDER / "tags" / "entities.json").read_text(encoding="ut
 
 
 @pytest.mark.parametrize(
-    "expected", ENTITIES[::3], ids=lambda each: f"{each['labels'][1]}, {each['aggregation']}"
+    "expected", ENTITIES, ids=lambda each: f"{each['labels'][1]}, {each['aggregation']}"
 )
 def test_texts_have_its_entities(expected, tmp_path):
     folder = shutil.copytree(FOLDER / "tags", tmp_path / "tags")
@@ -102,7 +102,7 @@ def test_texts_have_its_entities(expected, tmp_path):
     config["label2id"] = {name: number for number, name in enumerate(expected["labels"])}
     (folder / "config.json").write_text(json.dumps(config))
     model = bert_tf.load(folder)
-    found = model.predict(expected["texts"])
+    found = model.predict(expected["texts"], aggregation=expected["aggregation"])
     for answers, of_text in zip(found, expected["entities"], strict=True):
         names = ("type", "start", "end")
         assert [[each[name] for name in names] for each in answers] == [e[:3] for e in of_text]

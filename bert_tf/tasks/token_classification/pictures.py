@@ -15,13 +15,11 @@ from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.task_model import known_target
-from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
-from bert_tf.tasks.token_classification.tagged_sentences import texts_of
+from bert_tf.tasks.token_classification.tagged_sentences import IGNORED, texts_of
 from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
-from bert_tf.text.words import split_words
 
 _TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
 # Words of a text whose tags are explained.
@@ -89,19 +87,21 @@ class TagPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         # The first `rows` sentences are taken, since they belong together.
         subject = self.subject
-        data: Columns = subject.read_dev().first(rows)
+        data: Columns = subject.model.in_words(subject.read_dev().first(rows))
         logits = subject.model.infer(data)
         words = [word for sentence in data.column("words") for word in sentence]
         kinds = [kind or OUTSIDE for kind in self._kinds]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
         given_labels = known_target(subject.model).numbers(data)
-        probabilities = tf.nn.softmax(logits).numpy()
+        counted = np.flatnonzero(given_labels != IGNORED)
+        words, given_labels = [words[i] for i in counted], given_labels[counted]
+        probabilities = tf.nn.softmax(logits[counted]).numpy()
         best = probabilities.argmax(axis=1)
         given, predicted = kind_of_label[given_labels], kind_of_label[best]
         right = (given == predicted).mean()
         chosen = _some_of_each(given)
-        vectors = self._vectors(data)[chosen]
+        vectors = self._vectors(data)[counted[chosen]]
         titles = [words[i] for i in chosen]
         note = f"The types of {len(words)} words in {len(data)} sentences: {right:.1%} are right."
         return [
@@ -126,8 +126,8 @@ class TagPictures(Pictures):
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
     def _tag_words(self, texts: tf.Tensor) -> tuple:
         """Byte ranges and logits of a text's words, and its windows."""
-        pieces, starts, ends = split_words(texts, self.subject.tokenizer)
-        logits = WordTagger(self.subject.model, self._preprocess).logits(pieces)
+        pieces, starts, ends = self.subject.model.split(texts)
+        logits = self.subject.model.tagger().logits(pieces)
         return starts.values, ends.values, logits.values, self._preprocess.windows(pieces)
 
     def _explained(

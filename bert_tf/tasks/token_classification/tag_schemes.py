@@ -19,8 +19,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 OUTSIDE = "O"
-# Prefixes of first words, and of last words of several.
-_FIRST, _LAST = "BSU", "EL"
+_FIRST = ("B", "S", "U")
+# The prefixes of the only word of an entity, the first, the last, and another one.
+_SCHEMES = {"IOB1": "IIII", "IOB2": "BBII", "BIOES": "SBEI", "BILOU": "UBLI"}
+# Which prefixes mean the same as one of BIOES, the best first.
+_FITTING = {"S": "SUB", "B": "B", "E": "EL", "I": "I", "": ""}
 # What has a prefix. Tags of the first form become IOB2, the others stay as they are.
 _STANDARD = re.compile("(?P<prefix>[BIESLUM])-(?P<type>.+)")
 _FORMS = (
@@ -51,7 +54,7 @@ class Tag(NamedTuple):
         whatever its prefix. A tag without a prefix counts as I.
         """
         open_before = before.type if before.prefix in ("B", "I", "") else ""
-        return bool(self.type) and (self.prefix in [*_FIRST] or self.type != open_before)
+        return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)
 
 
 NO_TAG = Tag("", "")
@@ -99,9 +102,20 @@ def standard_prefixes(tags: Iterable[str]) -> set[str]:
     >>> standard_prefixes(["O", "S-PER"]), standard_prefixes(["O", "S-PER", "LOC"])
     ({'S'}, set())
     """
-    inside = {*tags} - {OUTSIDE}
-    found = _matches(_STANDARD, [*inside])
-    return {tag.prefix for tag in found.values()} if len(found) == len(inside) else set()
+    found = [_STANDARD.fullmatch(tag) for tag in {*tags} - {OUTSIDE}]
+    return {match["prefix"] for match in found if match} if all(found) else set()
+
+
+def _in_scheme(tags: Sequence[Tag], scheme: str) -> list[Tag]:
+    """The tags of a sentence, of any scheme, in one of `_SCHEMES`."""
+    converted = []
+    for before, tag, after in zip((NO_TAG, *tags), tags, (*tags[1:], NO_TAG), strict=False):
+        begins, ends = tag.begins(before), not after.type or after.begins(tag)
+        prefix = _SCHEMES[scheme][2 * (not begins) + (not ends)]
+        if scheme == "IOB1" and begins and before.type == tag.type:
+            prefix = "B"
+        converted.append(Tag(prefix, tag.type) if tag.type else tag)
+    return converted
 
 
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
@@ -110,11 +124,7 @@ def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
     >>> to_iob2([Tag("S", "LOC"), NO_TAG, Tag("B", "PER"), Tag("E", "PER")])
     ('B-LOC', 'O', 'B-PER', 'I-PER')
     """
-    converted = []
-    for before, tag in zip((NO_TAG, *tags), tags, strict=False):
-        prefix = "B" if tag.begins(before) else "I"
-        converted.append(f"{prefix}-{tag.type}" if tag.type else OUTSIDE)
-    return tuple(converted)
+    return tuple(map(_name, _in_scheme(tags, "IOB2")))
 
 
 def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
@@ -125,16 +135,14 @@ def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
     ([1, 1, 0, 2], [1, 2, 0, None])
 
     Returns:
-        For each word the tag of its entity that its place in the entity asks for, or else another
-        tag of the type; None if there is none.
+        For each word the label of its entity that its place in the entity asks for, or else another
+        label of the type; None if there is none.
     """
     places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
     found = []
-    for before, tag, after in zip((NO_TAG, *tags), tags, (*tags[1:], NO_TAG), strict=False):
-        begins, ends = tag.begins(before), after.begins(tag) or not after.type
-        fitting = "SUB" if begins and ends else "B" if begins else "EL" if ends else ""
-        choices = (places.get(Tag(prefix, tag.type)) for prefix in (*fitting, "I", "", *"BESUL"))
-        found.append(next((place for place in choices if place is not None), None))
+    for tag in _in_scheme(tags, "BIOES"):
+        choices = [Tag(prefix, tag.type) for prefix in (*_FITTING[tag.prefix], *"IBESUL", "")]
+        found.append(next((places[each] for each in choices if each in places), None))
     return found
 
 
@@ -163,49 +171,24 @@ def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
     (2, 1)
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
-    for number, tags in enumerate(sentences):
-        for word, tag in enumerate(tags):
-            if tag.type and not tag.prefix and len(prefixes) > 1:
-                return Violation(number, word, f"{tag.type} has no prefix, but other tags have")
-    if prefixes & set("ES"):
-        candidates = {"BIOES": _in_bioes(sentences, "ES")}
-    elif prefixes & set("LU"):
-        candidates = {"BILOU": _in_bioes(sentences, "LU")}
-    else:
-        candidates = {"IOB2": _in_iob(sentences, "I"), "IOB1": _in_iob(sentences, "B")}
-    scheme, violations = min(candidates.items(), key=lambda each: len(each[1]))
-    if not violations:
+    if prefixes == {""}:
         return None
-    first = violations[0]
-    return first._replace(why=f"{first.why}, but the tags are {scheme}")
+    candidates = ["IOB2", "IOB1"]
+    if prefixes & {*"ESLU"}:
+        candidates = ["BIOES" if prefixes & {*"ES"} else "BILOU"]
+    violations = min([_violations(sentences, each) for each in candidates], key=len)
+    return violations[0] if violations else None
 
 
-def _in_iob(sentences: Sequence[Sequence[Tag]], continuing: str) -> list[Violation]:
-    """Words with the prefix `continuing` that do not follow a word of the same type."""
-    return [
-        Violation(number, word, f"{_name(tag)} after {_name(before)}")
-        for number, tags in enumerate(sentences)
-        for word, (before, tag) in enumerate(zip((NO_TAG, *tags), tags, strict=False))
-        if tag.prefix == continuing and tag.type != before.type
-    ]
-
-
-def _in_bioes(sentences: Sequence[Sequence[Tag]], ends: str) -> list[Violation]:
-    """Words that no entity can have there; `ends` are the prefixes of last and only words."""
-    violations = []
+def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[Violation]:
+    found = []
     for number, tags in enumerate(sentences):
-        pairs = zip((NO_TAG, *tags), (*tags, NO_TAG), strict=True)
-        for word, (before, tag) in enumerate(pairs):
-            is_open, continues = before.prefix in ("B", "I"), tag.prefix in ("I", *_LAST)
-            if tag.prefix in set("ESLU") - set(ends):
-                why = f"{_name(tag)} among tags with {ends[0]} or {ends[1]}"
-            elif is_open != continues or is_open and before.type != tag.type:
-                at_end = f"{_name(before)} at the end of a sentence"
-                why = at_end if word == len(tags) else f"{_name(tag)} after {_name(before)}"
-            else:
-                continue
-            violations.append(Violation(number, min(word, len(tags) - 1), why))
-    return violations
+        words = zip((NO_TAG, *tags), tags, _in_scheme(tags, scheme), strict=False)
+        for word, (before, tag, expected) in enumerate(words):
+            if tag != expected:
+                why = f"{_name(tag)} after {_name(before)}, but the tags are {scheme}"
+                found.append(Violation(number, word, f"{why}, with {_name(expected)} there"))
+    return found
 
 
 def _name(tag: Tag) -> str:

@@ -17,6 +17,7 @@ from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
+from bert_tf.tasks.token_classification.spans import SpannedWords, are_texts, checked_spans
 from bert_tf.tasks.token_classification.tag_schemes import (
     OUTSIDE,
     Tag,
@@ -37,7 +38,7 @@ _TAGS = ("ner", "ner_tags", "tags")
 
 @dataclasses.dataclass(frozen=True)
 class WordTags(Target):
-    """A tag for each word of a row.
+    """A tag for each word of a row; or for a row that is a text, the spans of its entities.
 
     Tags such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in
     which I is the only prefix.
@@ -55,7 +56,9 @@ class WordTags(Target):
     what: ClassVar[str] = "tags"
     plural: ClassVar[str] = "tags"
 
-    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
+    def checked(self, rows: Columns) -> list:
+        if are_texts(rows):
+            return checked_spans(rows)
         found = []
         for row, given in enumerate(rows.known_targets()):
             place, words = rows.at(row, self.what), rows.column("words")[row]
@@ -79,6 +82,11 @@ class WordTags(Target):
             UserError: there is no entity, or only one label.
         """
         found = _all(rows.known_targets())
+        if are_texts(rows):
+            found = {
+                OUTSIDE,
+                *(f"B-{span.label}" for spans in rows.known_targets() for span in spans),
+            }
         prefixes = standard_prefixes(found)
         types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
@@ -95,8 +103,16 @@ class WordTags(Target):
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [words of all rows]: classes; 0 for the words of a row without tags.
 
-        Tags of entities may be of another scheme than the labels.
+        Tags of entities may be of another scheme than the labels. Words that are cut by spans have
+        `IGNORED`. Texts are only checked.
         """
+        if are_texts(rows):
+            known = {tag.type for tag in parse_tags(self.labels).values()}
+            for row, spans in enumerate(rows.known_targets()):
+                for span in spans or ():
+                    if span.label not in known:
+                        raise self._unknown(rows.where(row), "", Tag("B", span.label))
+            return np.zeros(0, np.int32)
         sentences = rows.known_targets()
         read = self._parts(sentences)
         found: list[int | None] = []
@@ -109,6 +125,8 @@ class WordTags(Target):
                 if number is None:
                     raise self._unknown(word_place(rows, row, word), tag, read[tag])
             found += numbers
+        for word in rows.cut if isinstance(rows, SpannedWords) else ():
+            found[word] = IGNORED
         return np.array(found, np.int32)
 
     def entities(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

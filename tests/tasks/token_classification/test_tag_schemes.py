@@ -74,16 +74,16 @@ def test_entities_have_the_tags_of_the_model(labels, expected):
 @pytest.mark.parametrize(
     ("sentences", "place", "why"),
     [
-        (["B-A I-A", "B-A", "O I-B"], (2, 1), "I-B after O, but the tags are IOB2"),
-        (["B-A I-A", "B-A I-B"], (1, 1), "I-B after B-A, but the tags are IOB2"),
-        (["I-A O", "I-B", "O B-B"], (2, 1), "B-B after O, but the tags are IOB1"),
-        (["S-A B-A", "O"], (0, 1), "B-A at the end of a sentence, but the tags are BIOES"),
-        (["B-A E-A", "B-A O"], (1, 1), "O after B-A, but the tags are BIOES"),
-        (["B-A E-A", "O E-A"], (1, 1), "E-A after O, but the tags are BIOES"),
-        (["B-A E-B"], (0, 1), "E-B after B-A, but the tags are BIOES"),
-        (["S-A", "U-A"], (1, 0), "U-A among tags with E or S, but the tags are BIOES"),
-        (["B-A L-A L-A"], (0, 2), "L-A after L-A, but the tags are BILOU"),
-        (["B-A I-A", "O A"], (1, 1), "A has no prefix, but other tags have"),
+        (["B-A I-A", "B-A", "O I-B"], (2, 1), "I-B after O, but the tags are IOB2, with B-B there"),
+        (["B-A I-A", "B-A I-B"], (1, 1), "I-B after B-A, but the tags are IOB2, with B-B there"),
+        (["I-A O", "I-B", "O B-B"], (2, 1), "B-B after O, but the tags are IOB1, with I-B there"),
+        (["S-A B-A", "O"], (0, 1), "B-A after S-A, but the tags are BIOES, with S-A there"),
+        (["B-A E-A", "B-A O"], (1, 0), "B-A after O, but the tags are BIOES, with S-A there"),
+        (["B-A E-A", "O E-A"], (1, 1), "E-A after O, but the tags are BIOES, with S-A there"),
+        (["B-A E-B"], (0, 0), "B-A after O, but the tags are BIOES, with S-A there"),
+        (["S-A", "U-A"], (1, 0), "U-A after O, but the tags are BIOES, with S-A there"),
+        (["B-A L-A L-A"], (0, 2), "L-A after L-A, but the tags are BILOU, with U-A there"),
+        (["B-A I-A", "O A"], (1, 1), "A after O, but the tags are IOB2, with B-A there"),
     ],
 )
 def test_a_tag_that_breaks_its_scheme_is_found(sentences, place, why):
