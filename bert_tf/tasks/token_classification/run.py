@@ -39,11 +39,9 @@ class TokenClassification(Task):
     def files(self, split: str) -> dict[str, Path]:
         # With TFDS a path is the name and the split.
         self.check_format()
-        if self.data.format == "tfds":
-            return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
-        if self.data.format == "spans":
-            return {"": Path(self.data.path) / (getattr(self.data, split) or f"{split}.jsonl")}
-        return super().files(split)
+        endings = {"conll": ".conll", "spans": ".jsonl", "tfds": ""}
+        name = getattr(self.data, split) or split + endings[self.data.format]
+        return {"": Path(self.data.path) / name}
 
     def training_rows(self) -> Columns:
         """The rows to train on. Every type has its B and its I, even if training lacks one of them.
@@ -96,19 +94,16 @@ class TokenClassification(Task):
         So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs. Texts are
         written with the spans of their entities, as `read_spans` reads them.
         """
-        blocks = []
+        path, blocks = rows.path, []
         if are_texts(rows):
             texts = [*rows.column("text")]
             for text, entities in zip(texts, model.predict(texts, verbose=0), strict=True):
-                spans = [
-                    {"label": each["type"], **{key: each[key] for key in ("start", "end", "score")}}
-                    for each in entities
-                ]
+                names = {"start": "start", "end": "end", "type": "label", "score": "score"}
+                spans = [{names[key]: each[key] for key in names} for each in entities]
                 line = json.dumps({"text": text, "spans": spans}, ensure_ascii=False)
                 blocks.append(f"{line}\n")
             write_text(folder / f"{name}.jsonl", "".join(blocks))
             return
-        path = rows.path
         parted_by = separator(path) if path is not None and path.is_file() else " "
         known = rows.targets or [()] * len(rows)
         predicted = model.predicted(predictions, rows)

@@ -107,20 +107,11 @@ def _span(given: Any, text: Any, place: str) -> Any:
 def _of_spacy(path: Path) -> list[dict[str, Any]]:
     try:
         spacy = importlib.import_module("spacy")
+        docs = [*spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab)]
     except ImportError:
         raise UserError(f"{path}: to read it, install spaCy: pip install spacy") from None
-    try:
-        docs = [*spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab)]
     # The errors of spaCy in a damaged file have no common class.
     except Exception as error:
         raise UserError(f"{path} cannot be read by spaCy ({error})") from error
-    names = {"start": "start_char", "end": "end_char", "label": "label_"}
-    return [
-        {
-            "text": doc.text,
-            "spans": [
-                {key: getattr(each, name) for key, name in names.items()} for each in doc.ents
-            ],
-        }
-        for doc in docs
-    ]
+    spans = ([[each.start_char, each.end_char, each.label_] for each in doc.ents] for doc in docs)
+    return [{"text": doc.text, "spans": each} for doc, each in zip(docs, spans, strict=True)]
