@@ -32,6 +32,10 @@ class Span(NamedTuple):
 class SpannedWords(Columns):
     """The words of texts, and the tags in IOB2 that spans make of them.
 
+    >>> words = SpannedWords(("words",), ([["jvc/3"]],), [("B-day",)], cut={0: "row 0: 'jvc/3'"})
+    >>> words.cut_words()
+    "1 words, inside of which spans begin or end: row 0: 'jvc/3'"
+
     Attributes:
         cut: what each word is that a span begins or ends inside of, by its place among all words.
         entities: the tags of each text without the spans that cut words.
@@ -49,7 +53,11 @@ class SpannedWords(Columns):
 
 
 def are_texts(rows: Columns) -> bool:
-    """Whether rows are texts, with spans if they have targets, and not words with tags."""
+    """Whether rows are texts, with spans if they have targets, and not words with tags.
+
+    >>> are_texts(Columns(("text",), (["Ada sat"],))), are_texts(Columns(("words",), ([["Ada"]],)))
+    (True, False)
+    """
     return rows.names == (TEXT.name,)
 
 
