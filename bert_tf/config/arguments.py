@@ -63,6 +63,7 @@ class Arguments(Section):
     warmup_steps: Natural
     weight_decay: Weight
     # Models
+    aggregation: Literal["first", "mean", "max"]
     default_prompt: str | None
     dropout: Rate | None
     include_prompt: bool
@@ -70,12 +71,14 @@ class Arguments(Section):
     max_answer_length: Count
     max_length: Length | None
     max_question_length: Count
+    min_score: Share
     multi_label: bool
     n_best: Count
     normalize: bool
     null_threshold: float | None
     num_hidden_layers: Count | None
     pair: bool | None
+    split_punctuation: bool | None
     stride: Count | None
     top_k: Count | None
     unanswerable: bool | None

@@ -162,10 +162,16 @@ class WordPreprocessor:
             words = without_padding(tf.convert_to_tensor(words, tf.string))
         return self.windows(tokenize_words(words, self.tokenizer))
 
-    def windows(self, pieces: WordPieces) -> WordWindows:
-        """Cuts texts whose words have been tokenized."""
+    def windows(self, pieces: WordPieces, every_piece: bool = False) -> WordWindows:
+        """Cuts texts whose words have been tokenized.
+
+        Args:
+            pieces: the pieces.
+            every_piece: whether a word is tagged at each of its pieces, not at the first alone.
+        """
         windows = slide(pieces.ids, self.tokenizer, self.max_length, self.stride)
-        words = at_tokens(pieces.first_words, windows.rows, windows.pieces, -1)
+        of_pieces = pieces.words if every_piece else pieces.first_words
+        words = at_tokens(of_pieces, windows.rows, windows.pieces, -1)
         words = tf.where(windows.has_most_context, words, -1)
         features = trim(windows.features)
         width = tf.shape(features["input_mask"])[1]
@@ -173,7 +179,7 @@ class WordPreprocessor:
 
 
 def split_words(
-    texts: tf.Tensor, tokenizer: Tokenizer
+    texts: tf.Tensor, tokenizer: Tokenizer, split_punctuation: bool = False
 ) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
     """Cuts texts into words, and words into pieces.
 
@@ -190,6 +196,7 @@ def split_words(
     Args:
         texts: UTF-8 strings [batch].
         tokenizer: makes the pieces.
+        split_punctuation: whether words are BERT's own, which end at every punctuation mark.
 
     Returns:
         The pieces and the word of each, and where each word starts and ends in its text, in bytes,
@@ -198,18 +205,19 @@ def split_words(
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     piece_splits = tf.cast(ids.row_splits, tf.int32)
     text = owners(piece_splits)
-    # Offsets into all texts laid end to end.
-    text_starts = splits_of(tf.strings.length(texts))
-    first_byte = starts.values + tf.gather(text_starts, text)
     begins_word = [not piece.startswith("##") for piece in tokenizer.vocabulary]
     starts_word = tf.gather(begins_word, ids.values)
-    basic = positions(starts_word)
-    compound = tf.searchsorted(
-        _compound_starts(texts, text_starts), tf.gather(first_byte, basic), side="right"
-    )
-    # Several words of BERT may begin in one compound; only the first begins a word.
-    is_first = compound != tf.concat([[-1], compound[:-1]], axis=0)
-    starts_word = tf.tensor_scatter_nd_update(starts_word, basic[:, None], is_first)
+    if not split_punctuation:
+        # Offsets into all texts laid end to end.
+        text_starts = splits_of(tf.strings.length(texts))
+        first_byte = starts.values + tf.gather(text_starts, text)
+        basic = positions(starts_word)
+        compound = tf.searchsorted(
+            _compound_starts(texts, text_starts), tf.gather(first_byte, basic), side="right"
+        )
+        # Several words of BERT may begin in one compound; only the first begins a word.
+        is_first = compound != tf.concat([[-1], compound[:-1]], axis=0)
+        starts_word = tf.tensor_scatter_nd_update(starts_word, basic[:, None], is_first)
     first_pieces = positions(starts_word)
     word_splits = tf.gather(splits_of(tf.cast(starts_word, tf.int32)), piece_splits)
     last_pieces = tf.concat([first_pieces, [tf.size(starts_word)]], axis=0)[1:] - 1

@@ -42,6 +42,7 @@ MENU = {
         "regression",
         "question_answering",
         "token_classification",
+        "entity_spans",
         "multiple_choice",
         "embedding",
         "reranking",

@@ -132,6 +132,7 @@ PAGES = {
     "how_to/regression.md": ("similarity", similarity),
     "how_to/question_answering.md": ("squad", squad),
     "how_to/token_classification.md": ("entities", tiny_tags.write_tagged),
+    "how_to/entity_spans.md": ("annotated", lambda folder: None),
     "how_to/multiple_choice.md": ("endings", endings),
     "how_to/embedding.md": ("pairs", scored_pairs),
     "how_to/reranking.md": ("passages", passages),

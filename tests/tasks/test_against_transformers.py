@@ -1,6 +1,7 @@
 """Checkpoints with heads that transformers wrote answer as transformers does (pinned, 1e-5)."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,27 @@ def test_words_have_its_tags():
     for row, each in enumerate(expected):
         padded = np.pad(each["scores"], (0, width - len(each["scores"])))
         assert scores[row] == pytest.approx(padded, abs=TOLERANCE)
+
+
+ENTITIES = json.loads((FOLDER / "tags" / "entities.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "expected", ENTITIES, ids=lambda each: f"{each['labels'][1]}, {each['aggregation']}"
+)
+def test_texts_have_its_entities(expected, tmp_path):
+    folder = shutil.copytree(FOLDER / "tags", tmp_path / "tags")
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = dict(enumerate(expected["labels"]))
+    config["label2id"] = {name: number for number, name in enumerate(expected["labels"])}
+    (folder / "config.json").write_text(json.dumps(config))
+    model = bert_tf.load(folder)
+    found = model.predict(expected["texts"], aggregation=expected["aggregation"])
+    for answers, of_text in zip(found, expected["entities"], strict=True):
+        names = ("type", "start", "end")
+        assert [[each[name] for name in names] for each in answers] == [e[:3] for e in of_text]
+        scores = [each["score"] for each in answers]
+        assert scores == pytest.approx([e[3] for e in of_text], abs=TOLERANCE)
 
 
 def test_questions_have_its_answers():

@@ -29,6 +29,10 @@ class TaggerModel(ModelConfig):
     """
     lstm_units: Count = 768
     """Width of that BiLSTM in each direction. The default is the paper's."""
+    aggregation: Literal["first", "mean", "max"] = "first"
+    """What decides on the tag and the score of a word of several pieces: its first piece, the mean
+    of their probabilities, or the piece with the highest one.
+    """
 
     @model_validator(mode="after")
     def _units_have_a_use(self) -> Self:
@@ -44,9 +48,10 @@ class TokenClassificationData(FinetuningData):
     """Words with tags: see `bert_tf.tasks.token_classification`."""
 
     format: str
-    """`conll`, columns of words and tags, or `tfds`. With tfds, the names of files are names of
-    splits: by default `train` and `dev`, as in conll2003, and a test split only if it is named. A
-    test file may have only one column, the words.
+    """`conll`, columns of words and tags, `spans`, texts with the characters of entities as
+    doccano, Label Studio, Prodigy and spaCy write them (`train.jsonl`, or a file that is named), or
+    `tfds`. With tfds, the names of files are names of splits: by default `train` and `dev`, as in
+    conll2003, and a test split only if it is named. A test file may have the words or texts alone.
     """
     word_column: int = 0
     """Column of the words, counted from 0; -1 is the last column, -2 the one before it."""
@@ -64,6 +69,17 @@ class TokenClassificationData(FinetuningData):
     """A long sentence is read in windows that start this many pieces apart; null is half of
     train.max_length.
     """
+    split_punctuation: bool | None = None
+    """Whether the words of a text end at every punctuation mark, as BERT's own words do. null: only
+    if a span of the training file begins or ends inside a word.
+    """
+
+    @model_validator(mode="after")
+    def _spans_have_no_columns(self) -> Self:
+        for key in ("word_column", "tag_column", "lenient_tags", "document_context"):
+            if self.format == "spans" and not self.is_default(key):
+                raise ValueError(f"data.{key} is not for data.format spans; remove data.{key}")
+        return self
 
 
 class TokenClassificationRun(FinetuningRun):

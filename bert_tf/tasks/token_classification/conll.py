@@ -14,11 +14,9 @@ from pathlib import Path
 from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import text_of
-from bert_tf.tasks.token_classification.tag_schemes import parse
 from bert_tf.tasks.token_classification.tagged_sentences import in_scheme
 
 _DOCUMENT = "-DOCSTART-"
-_SHOWN = 40
 
 
 def read_conll(
@@ -46,9 +44,9 @@ def read_conll(
             read as words alone.
 
     Raises:
-        UserError: another number of columns than in the first line, no such column, no word, a
-            text that is not a tag, a tag that breaks the scheme of the others, no sentence at all;
-            with the file and the line.
+        UserError: another number of columns than in the first line, no such column, no word, no
+            tag, a tag that breaks the scheme of the others, no sentence at all; with the file and
+            the line.
     """
     sentences = _sentences(path, word_column, tag_column, needs_tags)
     words, tags, lines, documents = columns_of_rows(sentences, 4)
@@ -101,13 +99,12 @@ def _sentences(
             words.append(fields[0])
             continue
         words.append(_column(fields, word_column, "word", path, number))
-        tag = _column(fields, tag_column, "tag", path, number)
-        if parse(tag) is None:
+        tags.append(_column(fields, tag_column, "tag", path, number))
+        if word_column % columns == tag_column % columns:
             raise UserError(
-                f"{path}, line {number}: {tag[:_SHOWN]!r} is not a tag; a tag is O, or B-, I-, "
-                "E-, S-, L- or U- and a type; set data.tag_column to the column of the tags"
+                f"{path}, line {number}: the words and the tags are the same column; add the tags, "
+                "or set data.tag_column to their column"
             )
-        tags.append(tag)
 
 
 def _fields(text: str) -> list[str]:

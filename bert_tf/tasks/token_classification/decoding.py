@@ -1,13 +1,12 @@
 """Decoding: the label of each word from a tagger's logits, and entities from labels."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, tag_of
+from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse_tags
 from bert_tf.text.parts import as_first, map_rows
 from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
@@ -38,11 +37,32 @@ def best_labels(logits: tf.Tensor) -> Tags:
     return Tags(labels, tf.reshape(scores, tf.shape(labels)))
 
 
+def _first(logits: tf.Tensor, words: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    return tf.scatter_nd(words[:, None], logits, tf.stack([count, tf.shape(logits)[1]]))
+
+
+def _mean(logits: tf.Tensor, words: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    mean = tf.math.unsorted_segment_mean(tf.nn.softmax(logits), words, count)
+    return tf.math.log(tf.maximum(mean, np.finfo(np.float32).tiny))
+
+
+def _max(logits: tf.Tensor, words: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    best = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+    of_word = tf.gather(tf.math.unsorted_segment_max(best, words, count), words)
+    last = tf.size(words) - 1  # what NaN has
+    chosen = tf.where(best == of_word, tf.range(tf.size(words)), last)
+    return tf.gather(logits, tf.math.unsorted_segment_min(chosen, words, count))
+
+
+# From the logits of pieces [pieces, labels], and the word of each, those of words [count, labels].
+_AGGREGATIONS = {"first": _first, "mean": _mean, "max": _max}
+
+
 class WordTagger:
     """The labels of the words of texts of any length, in bounded memory, in the graph.
 
-    A text is cut into windows. A word gets the label of its first piece, in the window where that
-    piece has most context.
+    A text is cut into windows. A word gets the label of its first piece, or of all its pieces,
+    each in the window where it has most context.
 
     >>> from bert_tf.text import Tokenizer, tokenize_words
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
@@ -56,10 +76,12 @@ class WordTagger:
     Args:
         model: a `TokenClassifier`, or any model of its inputs and outputs.
         preprocess: makes the windows.
+        aggregation: what decides of several pieces, as in the pipeline of transformers: "first",
+            the "mean" of their probabilities, or the one with the "max", the highest of all.
     """
 
-    def __init__(self, model: keras.Model, preprocess: WordPreprocessor):
-        self._model, self._preprocess = model, preprocess
+    def __init__(self, model: Any, preprocess: WordPreprocessor, aggregation: str = "first"):
+        self._model, self._preprocess, self._aggregation = model, preprocess, aggregation
 
     def __call__(self, pieces: WordPieces) -> Tags:
         """The best label of each word, RaggedTensors [batch, (words)]."""
@@ -67,15 +89,18 @@ class WordTagger:
         return Tags(*(logits.with_values(each) for each in best_labels(logits.values)))
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
-        """The scores of all labels, RaggedTensor float32 [batch, (words), labels]."""
-        windows = self._preprocess.windows(pieces)
+        """The scores of all labels, RaggedTensor float32 [batch, (words), labels].
+
+        With the mean of probabilities, their logarithms.
+        """
+        windows = self._preprocess.windows(pieces, every_piece=self._aggregation != "first")
         logits = map_rows(lambda rows: self._model(rows, training=False), windows.features)
         splits = pieces.word_splits
-        # Each word is tagged in one window.
+        # Each piece that counts does so in one window.
         chosen = windows.words >= 0
         words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)
-        shape = tf.stack([splits[-1], tf.shape(logits)[2]])
-        found = tf.scatter_nd(words[:, None], tf.boolean_mask(logits, chosen), shape)
+        of_pieces, count = tf.boolean_mask(logits, chosen), splits[-1]
+        found = _AGGREGATIONS[self._aggregation](of_pieces, words, count)
         return ragged(tf.ensure_shape(found, [None, logits.shape[2]]), splits)
 
 
@@ -97,6 +122,8 @@ class Entities(NamedTuple):
 class EntityTypes:
     """Reads entities from labels, as seqeval and conlleval do.
 
+    Adjacent words with the same label without a prefix, such as PER, are one entity.
+
     With the words of "Ada Lovelace sat":
 
     >>> types = EntityTypes(["O", "B-PER", "I-PER"])
@@ -108,17 +135,14 @@ class EntityTypes:
     [[[0]], [[0]], [[12]], [[0.75]]]
 
     Args:
-        labels: names of the labels: O, and prefixes of any scheme with a type, as in B-PER.
+        labels: names of the labels; see `tag_schemes.parse_tags`.
 
     Attributes:
         names: the types, sorted.
-
-    Raises:
-        ValueError: a label is not of this form; see `tag_schemes.are_tags`.
     """
 
     def __init__(self, labels: Sequence[str]):
-        tags = [tag_of(label) for label in labels]
+        tags = [*parse_tags(labels).values()]
         self.names = sorted({tag.type for tag in tags if tag.type})
         self._type = np.array([self.names.index(t.type) if t.type else -1 for t in tags], np.int32)
         # Whether a word begins an entity, by the label of the word before and its own. The last row

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from bert_tf.tasks.token_classification.tag_schemes import tag_of
-
 Tagged = Sequence[Sequence[str]]
 
 
@@ -34,7 +32,7 @@ def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dic
         return precision_recall_fscore_support(gold, predicted, average=average, zero_division=0)
 
     precision, recall, f1, _ = scores("micro")
-    there = {tag_of(tag).type for tagged in (gold, predicted) for tags in tagged for tag in tags}
+    there = {tag[2:] for tagged in (gold, predicted) for tags in tagged for tag in tags}
     by_type = dict(zip(sorted(there - {""}), scores(None)[2], strict=True))
     return {
         "f1": float(f1),

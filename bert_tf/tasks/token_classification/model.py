@@ -5,7 +5,7 @@ windows, and each word is trained and tagged in the one where it has most contex
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 import keras
@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer, plain
-from bert_tf.config.arguments import checked
-from bert_tf.data.columns import Columns, GroupColumn, TextColumn, as_list
+from bert_tf.config.arguments import checked, checked_argument
+from bert_tf.console import logger
+from bert_tf.data.columns import Column, Columns, GroupColumn, TextColumn, as_list, is_text
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
@@ -28,7 +29,8 @@ from bert_tf.tasks.task_model import TaskModel, head_dropout
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
-from bert_tf.tasks.token_classification.tag_schemes import are_tags
+from bert_tf.tasks.token_classification.spans import TEXT, SpannedWords, are_texts, in_words
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
 from bert_tf.tasks.token_classification.tagged_sentences import (
     IGNORED,
     WORDS,
@@ -40,7 +42,7 @@ from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
-from bert_tf.text.words import cut, split_words
+from bert_tf.text.words import WordPieces, cut, split_words
 
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 FEATURES: tuple[str, ...] = get_args(Features)
@@ -76,10 +78,14 @@ class TokenClassifier(TaskModel, WeightedModel):
     (4, True)
 
     `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
-    or any other labels of words, such as parts of speech. For a text instead of words, `predict`
+    or tags in any other form, which stay as they are: PER, B_PER, b-per, or parts of speech. Or it
+    takes texts with the spans of their entities, lists of dicts such as
+    `{'start': 0, 'end': 3, 'label': 'PER'}`, in characters. For a text instead of words, `predict`
     returns its entities, each a dict such as
     `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`, in which the end is
-    exclusive; where the labels are not of entities there is one for each word. Called with the
+    exclusive. Adjacent words with the same tag without a prefix are one entity.
+    `predict(texts, min_score=0.9)` leaves out entities with a lower score, and
+    `predict(x, aggregation="mean")` has another aggregation than the model. Called with the
     encoder's inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding.
     The loss is built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not
     classified.
@@ -93,6 +99,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         features: None fine-tunes the encoder. One of `FEATURES` freezes it, and a BiLSTM of two
             layers reads these of its activations (paper, section 5.3, table 7).
         lstm_units: width of the BiLSTM in each direction.
+        split_punctuation: whether the words of a text end at every punctuation mark, as BERT's own
+            words do; else "U.S." and "AL-AIN" are one word. None is false until `fit` is given a
+            span that begins or ends inside a word.
+        aggregation: what decides on the tag and the score of a word of several pieces: its "first"
+            piece, on which the model is trained, the "mean" of their probabilities, or the piece
+            with the "max", the highest probability.
 
     Raises:
         UserError: labels that are no names, unknown features, or an encoder that lacks them.
@@ -102,7 +114,8 @@ class TokenClassifier(TaskModel, WeightedModel):
     columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
-    setting_names = ("max_length", "stride")
+    setting_names = ("max_length", "stride", "split_punctuation", "aggregation")
+    answer_options = ("min_score", "aggregation")
     cuts_texts = False
 
     @checked
@@ -116,6 +129,8 @@ class TokenClassifier(TaskModel, WeightedModel):
         dropout: float | None = None,
         features: str | None = None,
         lstm_units: int = 768,
+        split_punctuation: bool | None = None,
+        aggregation: str = "first",
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "token_classifier")
@@ -132,7 +147,8 @@ class TokenClassifier(TaskModel, WeightedModel):
             metric_prefixes={"tokens": ""},
             **kwargs,
         )
-        self.stride = stride
+        self.stride, self.split_punctuation = stride, split_punctuation
+        self.aggregation = aggregation
         self.features = features
         self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
@@ -203,18 +219,53 @@ class TokenClassifier(TaskModel, WeightedModel):
         """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
+    def split(self, texts: tf.Tensor) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
+        """Texts as words; see `split_words`."""
+        return split_words(texts, self.tokenizer, bool(self.split_punctuation))
+
+    def tagger(self) -> WordTagger:
+        """What tags words."""
+        return WordTagger(self.network(), self.windows(), self.aggregation)
+
     @property
     def target(self) -> WordTags:
         return WordTags(self.labels)
 
+    def columns_of(self, x: Any) -> tuple[Column, ...]:
+        # Words, or texts with spans.
+        values = x.get("text") if isinstance(x, Mapping) else x
+        first = next(iter(values), None) if isinstance(values, Iterable) else None
+        return (TEXT,) if is_text(first) else self.columns
+
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         rows = super().given(*args, **kwargs)
-        texts = [list(map(plain, words)) for words in rows.column("words")]
+        (column,) = rows.values
+        texts = [plain(each) if is_text(each) else list(map(plain, each)) for each in column]
         return dataclasses.replace(rows, values=(texts,))
+
+    def learn_from(self, rows: Columns) -> None:
+        if self.split_punctuation is None and are_texts(rows):
+            words = in_words(rows, self.tokenizer, split_punctuation=False)
+            if words.cut:
+                self.split_punctuation = True
+                logger.info(
+                    "the model reads words that end at every punctuation mark (split_punctuation), "
+                    f"instead of {words.cut_words()}"
+                )
+        super().learn_from(rows)
+
+    def in_words(self, rows: Columns) -> Columns:
+        """Rows of texts, perhaps with spans, as rows of words; others as they are."""
+        if not are_texts(rows):
+            return rows
+        return in_words(rows, self.tokenizer, bool(self.split_punctuation))
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TaggedWindows:
+        rows = self.in_words(rows)
+        if isinstance(rows, SpannedWords) and rows.cut:
+            logger.info(f"not trained on: {rows.cut_words()}")
         texts, labels = texts_of(rows), self.target.numbers(rows)
         weights = None
         if rows.weights is not None or class_weight is not None:
@@ -246,7 +297,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [words, labels]: the logits of every word, in their order."""
-        texts = texts_of(rows)
+        texts = texts_of(self.in_words(rows))
 
         def logits(outputs: Outputs, place: int, row: int) -> np.ndarray:
             return outputs["logits"][place, : len(texts[row])]
@@ -256,18 +307,27 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `entity_metrics` if the tags are of entities; else `accuracy`.
+        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words.
 
-        And `loss`, the mean cross-entropy of words.
+        Entities are read from tags as in `EntityTypes`. Labels without prefixes and without an
+        outside tag, such as parts of speech, count for each word: the F1 of all of them is then
+        the accuracy. A span that is not of whole words is an entity that was not found.
         """
-        labels = self.target.numbers(rows)
-        if are_tags(self.labels):
-            types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            metrics = entity_metrics(rows.known_targets(), self.predicted(predictions, rows), types)
-        else:
-            metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
+        rows = self.in_words(rows)
+        target, labels = self.target, self.target.numbers(rows)
+        types = sorted({tag.type for tag in parse_tags(self.labels).values()} - {""})
+        tagged = target.entities(self.predicted(predictions, rows))
+        gold = target.entities(rows.known_targets())
+        if isinstance(rows, SpannedWords):
+            # A missed span is like a sentence of one word.
+            gold = [*rows.entities, *[(f"B-{label}",) for label in rows.missed]]
+            tagged += [(OUTSIDE,)] * len(rows.missed)
+        metrics = entity_metrics(gold, tagged, types)
+        counted = labels != IGNORED
+        labels, predictions = labels[counted], predictions[counted]
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
-        return metrics | {"loss": float(tf.reduce_mean(loss))}
+        of_words = {"accuracy": np.mean(predictions.argmax(axis=1) == labels), "loss": loss}
+        return metrics | {name: float(np.mean(each)) for name, each in of_words.items()}
 
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
         """The best tags of each row."""
@@ -281,12 +341,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         probabilities of the labels. Offsets are bytes; those of words that were given as words are
         of the text of these words, joined by single spaces.
         """
-        tagger = WordTagger(self.network(), self.windows())
+        tagger = self.tagger()
 
         # Both signatures of texts call this function, so the graph holds it once.
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
         def tag(texts: tf.Tensor) -> tuple[Tags, tf.RaggedTensor, tf.RaggedTensor]:
-            pieces, starts, ends = split_words(texts, self.tokenizer)
+            pieces, starts, ends = self.split(texts)
             return tagger(pieces), starts, ends
 
         def of_text(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -303,14 +363,12 @@ class TokenClassifier(TaskModel, WeightedModel):
             words = without_padding(given["words"])
             return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
 
-        signatures = {
+        return {
             "serving_default": Signature(strings("text"), of_text, _TEXT),
             "words": Signature(_WORDS_SPEC, of_words, _WORDS),
+            "entities": Signature(strings("text"), entities, _TEXT),
             "logits": Signature(_WORDS_SPEC, logits, _WORDS, is_inner=True),
         }
-        if are_tags(self.labels):
-            signatures["entities"] = Signature(strings("text"), entities, _TEXT)
-        return signatures
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`probabilities` float32 [batch, seq_len, classes]."""
@@ -361,7 +419,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         **options: Any,
     ) -> Any:
         # The entities of texts, or the tags of `words`.
+        if "aggregation" in options:
+            model = _aggregating(model, checked_argument("aggregation", options["aggregation"]))
+        least = checked_argument("min_score", options.get("min_score", 0.0))
         if isinstance(x, Mapping) and "words" in x:
+            if "min_score" in options:
+                raise UserError("min_score is for the entities of texts; remove it")
             words = as_list(x["words"], "words")
             single = GroupColumn("words").is_single(words)
             asked = Columns(("words",), ([words] if single else words,))
@@ -370,8 +433,9 @@ class TokenClassifier(TaskModel, WeightedModel):
             signature = "words"
         else:
             rows, single = inputs.asked(x, (TextColumn("text"),))
-            is_of_entities = "entities" in model.signature_names()
-            signature = "entities" if is_of_entities else "serving_default"
+            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+            has_entities = "entities" in model.signature_names()
+            signature = "entities" if has_entities else "serving_default"
         answers = each_answer(
             model,
             signature,
@@ -381,11 +445,13 @@ class TokenClassifier(TaskModel, WeightedModel):
             verbose,
             "tagging",
         )
+        if signature != "words":
+            answers = [[each for each in found if each["score"] >= least] for found in answers]
         return answers[0] if single else answers
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
-        """The tags of words; the entities of a text, or its words if the labels are of others."""
+        """The tags of words, or the entities of a text."""
         if "words" in row:
             return as_json(outputs["labels"][place][: len(row["words"])])
         of, kind = ("entities", "types") if "entities" in outputs else ("words", "labels")
@@ -401,6 +467,25 @@ class TokenClassifier(TaskModel, WeightedModel):
             }
             for i in np.flatnonzero(starts >= 0)
         ]
+
+
+def _aggregating(model: Any, aggregation: str) -> Answers:
+    """A model that answers with this aggregation: the model itself, or else a copy.
+
+    Raises:
+        UserError: it is an export with another one.
+    """
+    known = model.settings.get("aggregation", "first")  # exports of 0.2.0 do not say
+    if aggregation == known:
+        return model
+    if not isinstance(model, TokenClassifier) or model.network() is not model:
+        raise UserError(
+            f"the export answers with aggregation {known!r}; export the model again with "
+            f"aggregation={aggregation!r}, or remove it"
+        )
+    copy = object.__new__(type(model))
+    copy.__dict__ |= model.__dict__ | {"aggregation": aggregation}
+    return copy
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:

@@ -15,13 +15,11 @@ from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.task_model import known_target
-from bert_tf.tasks.token_classification.decoding import WordTagger
-from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
-from bert_tf.tasks.token_classification.tagged_sentences import texts_of
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
+from bert_tf.tasks.token_classification.tagged_sentences import IGNORED, texts_of
 from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
-from bert_tf.text.words import split_words
 
 _TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
 # Words of a text whose tags are explained.
@@ -60,6 +58,8 @@ class TagPictures(Pictures):
     def __init__(self, subject: Subject):
         super().__init__(subject)
         self._labels = subject.model.labels
+        # The type of the entity that each label is of, "" for the outside tag.
+        self._kinds = [tag.type for tag in parse_tags(self._labels).values()]
         self._preprocess = subject.model.windows()
 
     def look(self, row: Row) -> Look:
@@ -67,7 +67,7 @@ class TagPictures(Pictures):
         subject = self.subject
         words, windows = self._tagged(text_of(row, "text"))
         best = words.probabilities.argmax(axis=1)
-        named = np.array([bool(_kind(label)) for label in self._labels])
+        named = np.array(list(map(bool, self._kinds)))
         interesting = np.flatnonzero(named[best])[:_MOST_EXPLAINED]
         if not len(interesting):
             interesting = words.probabilities[:, named].sum(axis=1).argsort()[-1:]
@@ -87,19 +87,21 @@ class TagPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         # The first `rows` sentences are taken, since they belong together.
         subject = self.subject
-        data: Columns = subject.read_dev().first(rows)
+        data: Columns = subject.model.in_words(subject.read_dev().first(rows))
         logits = subject.model.infer(data)
         words = [word for sentence in data.column("words") for word in sentence]
-        kinds = [_kind(label) or OUTSIDE for label in self._labels]
+        kinds = [kind or OUTSIDE for kind in self._kinds]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
         given_labels = known_target(subject.model).numbers(data)
-        probabilities = tf.nn.softmax(logits).numpy()
+        counted = np.flatnonzero(given_labels != IGNORED)
+        words, given_labels = [words[i] for i in counted], given_labels[counted]
+        probabilities = tf.nn.softmax(logits[counted]).numpy()
         best = probabilities.argmax(axis=1)
         given, predicted = kind_of_label[given_labels], kind_of_label[best]
         right = (given == predicted).mean()
         chosen = _some_of_each(given)
-        vectors = self._vectors(data)[chosen]
+        vectors = self._vectors(data)[counted[chosen]]
         titles = [words[i] for i in chosen]
         note = f"The types of {len(words)} words in {len(data)} sentences: {right:.1%} are right."
         return [
@@ -124,8 +126,8 @@ class TagPictures(Pictures):
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
     def _tag_words(self, texts: tf.Tensor) -> tuple:
         """Byte ranges and logits of a text's words, and its windows."""
-        pieces, starts, ends = split_words(texts, self.subject.tokenizer)
-        logits = WordTagger(self.subject.model, self._preprocess).logits(pieces)
+        pieces, starts, ends = self.subject.model.split(texts)
+        logits = self.subject.model.tagger().logits(pieces)
         return starts.values, ends.values, logits.values, self._preprocess.windows(pieces)
 
     def _explained(
@@ -148,13 +150,13 @@ class TagPictures(Pictures):
 
     def _answer(self, words: _Words, best: np.ndarray) -> Markup:
         """The text with the tag of each word below it."""
-        kinds = sorted({_kind(label) for label in self._labels} - {""})
+        kinds = sorted({*self._kinds} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         tagged = []
         columns = (words.between, words.texts, best, words.probabilities)
         for gap, word, label, shares in zip(*columns, strict=True):
-            name = self._labels[label]
-            tagged.append((gap, word, name, shares[label], palette.get(_kind(name))))
+            colour = palette.get(self._kinds[label])
+            tagged.append((gap, word, self._labels[label], shares[label], colour))
         return _TEMPLATE.words(tagged, words.rest)
 
     def _vectors(self, data: Columns) -> np.ndarray:
@@ -173,12 +175,6 @@ class TagPictures(Pictures):
             places = first_words[first + windows.rows.numpy()][:, None] + windows.words.numpy()
             vectors[places[chosen]] = encoded.numpy()[chosen]
         return vectors
-
-
-def _kind(label: str) -> str:
-    """The type of an entity's tag, "" for O; another label, such as NOUN, is its own type."""
-    parts = parse(label)
-    return label if parts is None else parts.type
 
 
 def _places_of(windows: WordWindows, window: int, words: np.ndarray) -> dict[int, int]:

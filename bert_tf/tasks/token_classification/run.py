@@ -5,6 +5,7 @@ one sentence.
 """
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from bert_tf.tasks.token_classification.config import (
 )
 from bert_tf.tasks.token_classification.conll import read_conll, separator
 from bert_tf.tasks.token_classification.model import TokenClassifier
+from bert_tf.tasks.token_classification.span_files import read_spans
+from bert_tf.tasks.token_classification.spans import are_texts
 from bert_tf.tasks.token_classification.tagged_sentences import WordTags, read_tfds_tags
 from bert_tf.text import Tokenizer
 
@@ -28,16 +31,17 @@ class TokenClassification(Task):
     """Reads tagged words for a `TokenClassifier`."""
 
     best_metric = "f1"
-    formats = ("conll", "tfds")
+    formats = ("conll", "spans", "tfds")
     config: TokenClassificationRun
     data: TokenClassificationData
+    _learned: Columns | None = None
 
     def files(self, split: str) -> dict[str, Path]:
         # With TFDS a path is the name and the split.
         self.check_format()
-        if self.data.format == "tfds":
-            return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
-        return super().files(split)
+        endings = {"conll": ".conll", "spans": ".jsonl", "tfds": ""}
+        name = getattr(self.data, split) or split + endings[self.data.format]
+        return {"": Path(self.data.path) / name}
 
     def training_rows(self) -> Columns:
         """The rows to train on. Every type has its B and its I, even if training lacks one of them.
@@ -47,11 +51,12 @@ class TokenClassification(Task):
         (path,) = self.files("train").values()
         rows = self._read(path)
         self.labels = WordTags().found_in(rows)
-        return rows.first(self.data.train_rows)
+        self._learned = rows.first(self.data.train_rows)
+        return self._learned
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TokenClassifier:
         settings = self.config.model
-        return TokenClassifier(
+        model = TokenClassifier(
             encoder,
             tokenizer,
             self.labels,
@@ -59,7 +64,12 @@ class TokenClassification(Task):
             stride=self.data.stride,
             features=settings.features,
             lstm_units=settings.lstm_units,
+            split_punctuation=self.data.split_punctuation,
+            aggregation=settings.aggregation,
         )
+        if self._learned is not None:
+            model.learn_from(self._learned)
+        return model
 
     def read(self, path: Path) -> Columns:
         """The sentences of a file, or of TFDS where no file has such a name.
@@ -81,9 +91,19 @@ class TokenClassification(Task):
     ) -> None:
         """Writes word, tag if it is known, and predicted tag, in columns as the data have them.
 
-        So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs.
+        So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs. Texts are
+        written with the spans of their entities, as `read_spans` reads them.
         """
         path, blocks = rows.path, []
+        if are_texts(rows):
+            texts = [*rows.column("text")]
+            for text, entities in zip(texts, model.predict(texts, verbose=0), strict=True):
+                names = {"start": "start", "end": "end", "type": "label", "score": "score"}
+                spans = [{names[key]: each[key] for key in names} for each in entities]
+                line = json.dumps({"text": text, "spans": spans}, ensure_ascii=False)
+                blocks.append(f"{line}\n")
+            write_text(folder / f"{name}.jsonl", "".join(blocks))
+            return
         parted_by = separator(path) if path is not None and path.is_file() else " "
         known = rows.targets or [()] * len(rows)
         predicted = model.predicted(predictions, rows)
@@ -96,6 +116,8 @@ class TokenClassification(Task):
 
     def _read(self, path: Path) -> Columns:
         settings = self.data
+        if settings.format == "spans":
+            return read_spans(path)
         if settings.format == "tfds" and not path.is_file():
             rows = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
         else:

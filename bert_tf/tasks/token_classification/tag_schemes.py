@@ -1,4 +1,4 @@
-"""Schemes for tags of named entities: recognized, checked, and turned into IOB2.
+"""Tags of words in any spelling and scheme, and the entities that they make.
 
 A tag is O, or a prefix and a type, as in B-PER. The schemes differ in where a prefix stands:
 
@@ -8,19 +8,34 @@ A tag is O, or a prefix and a type, as in B-PER. The schemes differ in where a p
 | IOB2 | B | I | I | B |
 | BIOES | B | I | E | S |
 | BILOU | B | I | L | U |
+| BMES | B | M | E | S |
+
+Checkpoints also have tags such as B_PER, b-per, PER-B and B, and tags without prefixes, such as PER
+or NOUN. Adjacent words with the same tag without a prefix are one entity.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 OUTSIDE = "O"
-_PREFIXES = "BIESLU"
-# Prefixes of first words, and of last words of several.
-_FIRST, _LAST = "BSU", "EL"
+_FIRST = ("B", "S", "U")
+# The prefixes of the only word of an entity, the first, the last, and another one.
+_SCHEMES = {"IOB1": "IIII", "IOB2": "BBII", "BIOES": "SBEI", "BILOU": "UBLI"}
+# Which prefixes mean the same as one of BIOES, the best first.
+_FITTING = {"S": "SUB", "B": "B", "E": "EL", "I": "I", "": ""}
+# What has a prefix. Tags of the first form become IOB2, the others stay as they are.
+_STANDARD = re.compile("(?P<prefix>[BIESLUM])-(?P<type>.+)")
+_FORMS = (
+    re.compile("(?P<prefix>[BIESLUM])(?:[-_](?P<type>.+))?", re.IGNORECASE),
+    re.compile("(?P<type>.+)[-_](?P<prefix>[BIESLUM])", re.IGNORECASE),
+)
+# The type of entities whose tags are prefixes alone, as in seqeval.
+_NO_TYPE = "_"
 
 
 class Tag(NamedTuple):
-    """A tag in its two parts; both are "" for O.
+    """A tag in its two parts: both are "" for O, and the prefix is "" for a tag without one.
 
     >>> Tag("I", "PER").begins(before=Tag("B", "PER"))
     False
@@ -36,60 +51,99 @@ class Tag(NamedTuple):
 
         This is the rule of conlleval and seqeval for any mixture of B, I, E and S. They do not know
         L and U, which count as E and S here. A tag that does not continue an entity begins one,
-        whatever its prefix.
+        whatever its prefix. A tag without a prefix counts as I.
         """
-        open_before = before.type if before.prefix in "BI" else ""
+        open_before = before.type if before.prefix in ("B", "I", "") else ""
         return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)
 
 
 NO_TAG = Tag("", "")
 
 
-def parse(tag: str) -> Tag | None:
-    """The parts of a tag; None for a text that is a tag in no scheme.
+def parse_tags(tags: Iterable[str]) -> dict[str, Tag]:
+    """The parts of each tag of a set.
 
-    >>> parse("B-PER"), parse("O"), parse("PER")
-    (Tag(prefix='B', type='PER'), Tag(prefix='', type=''), None)
+    The whole set decides whether its tags have prefixes: all of them have one, except for the
+    outside tag, or some are of the form B-PER or I-PER.
+
+    >>> parse_tags(["O", "B_PER"])
+    {'O': Tag(prefix='', type=''), 'B_PER': Tag(prefix='B', type='PER')}
+    >>> parse_tags(["o", "e-mail", "phone"])
+    {'o': Tag(prefix='', type=''), 'e-mail': Tag(prefix='', type='e-mail'), \
+'phone': Tag(prefix='', type='phone')}
     """
-    if tag == OUTSIDE:
-        return NO_TAG
-    prefix, dash, kind = tag.partition("-")
-    known = len(prefix) == 1 and prefix in _PREFIXES and dash and kind
-    return Tag(prefix, kind) if known else None
+    names = [*dict.fromkeys(tags)]
+    outside = OUTSIDE if OUTSIDE in names else OUTSIDE.lower()
+    parts = {name: NO_TAG if name == outside else Tag("", name) for name in names}
+    inside = [name for name in names if name != outside]
+    for form in _FORMS:
+        found = _matches(form, inside)
+        # Without a type, S and U may be names, for instance of languages.
+        begin = [t.prefix in ("BI" if t.type == _NO_TYPE else "BISU") for t in found.values()]
+        if len(found) == len(inside) and any(begin):
+            return parts | found
+    found = _matches(_STANDARD, inside)
+    return parts | found if any(tag.prefix in "BI" for tag in found.values()) else parts
 
 
-def tag_of(tag: str) -> Tag:
-    """The parts of a tag. Raises ValueError for a text that is a tag in no scheme; see `parse`.
+def _matches(form: re.Pattern[str], tags: Sequence[str]) -> dict[str, Tag]:
+    """The parts of the tags that are of a form."""
+    found = {}
+    for name in tags:
+        if match := form.fullmatch(name):
+            prefix = match["prefix"].upper().replace("M", "I")
+            found[name] = Tag(prefix, match["type"] or _NO_TYPE)
+    return found
 
-    >>> tag_of("B-PER")
-    Tag(prefix='B', type='PER')
+
+def standard_prefixes(tags: Iterable[str]) -> set[str]:
+    """The prefixes of tags that are all O or of the form B-PER; none if one is of another form.
+
+    >>> standard_prefixes(["O", "S-PER"]), standard_prefixes(["O", "S-PER", "LOC"])
+    ({'S'}, set())
     """
-    parts = parse(tag)
-    if parts is None:
-        raise ValueError(f"{tag} is not the tag of an entity")
-    return parts
+    found = [_STANDARD.fullmatch(tag) for tag in {*tags} - {OUTSIDE}]
+    return {match["prefix"] for match in found if match} if all(found) else set()
 
 
-def are_tags(labels: Iterable[str]) -> bool:
-    """Whether labels are tags of entities.
-
-    >>> are_tags(["O", "B-PER"]), are_tags(["NOUN"])
-    (True, False)
-    """
-    return all(parse(label) is not None for label in labels)
+def _in_scheme(tags: Sequence[Tag], scheme: str) -> list[Tag]:
+    """The tags of a sentence, of any scheme, in one of `_SCHEMES`."""
+    converted = []
+    for before, tag, after in zip((NO_TAG, *tags), tags, (*tags[1:], NO_TAG), strict=False):
+        begins, ends = tag.begins(before), not after.type or after.begins(tag)
+        prefix = _SCHEMES[scheme][2 * (not begins) + (not ends)]
+        if scheme == "IOB1" and begins and before.type == tag.type:
+            prefix = "B"
+        converted.append(Tag(prefix, tag.type) if tag.type else tag)
+    return converted
 
 
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
     """The tags of a sentence, of any scheme, as IOB2.
 
-    >>> to_iob2([tag_of(tag) for tag in ("S-LOC", "O", "B-PER", "E-PER")])
+    >>> to_iob2([Tag("S", "LOC"), NO_TAG, Tag("B", "PER"), Tag("E", "PER")])
     ('B-LOC', 'O', 'B-PER', 'I-PER')
     """
-    converted = []
-    for before, tag in zip((NO_TAG, *tags), tags, strict=False):
-        prefix = "B" if tag.begins(before) else "I"
-        converted.append(f"{prefix}-{tag.type}" if tag.type else OUTSIDE)
-    return tuple(converted)
+    return tuple(map(_name, _in_scheme(tags, "IOB2")))
+
+
+def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
+    """The tags of a sentence, of any scheme, as places in the labels of a model.
+
+    >>> tags = [Tag("B", "PER"), Tag("I", "PER"), NO_TAG, Tag("B", "LOC")]
+    >>> numbers_in(["O", "PER", "LOC"], tags), numbers_in(["O", "B-PER", "E-PER"], tags)
+    ([1, 1, 0, 2], [1, 2, 0, None])
+
+    Returns:
+        For each word the label of its entity that its place in the entity asks for, or else another
+        label of the type; None if there is none.
+    """
+    places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
+    found = []
+    for tag in _in_scheme(tags, "BIOES"):
+        choices = [Tag(prefix, tag.type) for prefix in (*_FITTING[tag.prefix], *"IBESUL", "")]
+        found.append(next((places[each] for each in choices if each in places), None))
+    return found
 
 
 class Violation(NamedTuple):
@@ -109,54 +163,33 @@ def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
     """The first tag that breaks the scheme of the other tags; None if there is none.
 
     With E or S among the tags the scheme is BIOES, with L or U it is BILOU. Otherwise it is the
-    one of IOB1 and IOB2 with fewer violations.
+    one of IOB1 and IOB2 with fewer violations. Either all tags have a prefix, or none has.
 
-    >>> good, bad = ("B-PER", "I-PER"), ("O", "I-LOC")
-    >>> violation = find_violation([[tag_of(tag) for tag in tags] for tags in (good, good, bad)])
+    >>> good, bad = [Tag("B", "PER"), Tag("I", "PER")], [NO_TAG, Tag("I", "LOC")]
+    >>> violation = find_violation([good, good, bad])
     >>> violation.sentence, violation.word
     (2, 1)
     """
-    prefixes = {tag.prefix for tags in sentences for tag in tags}
-    if prefixes & set("ES"):
-        candidates = {"BIOES": _in_bioes(sentences, "ES")}
-    elif prefixes & set("LU"):
-        candidates = {"BILOU": _in_bioes(sentences, "LU")}
-    else:
-        candidates = {"IOB2": _in_iob(sentences, "I"), "IOB1": _in_iob(sentences, "B")}
-    scheme, violations = min(candidates.items(), key=lambda each: len(each[1]))
-    if not violations:
+    prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
+    if prefixes == {""}:
         return None
-    first = violations[0]
-    return first._replace(why=f"{first.why}, but the tags are {scheme}")
+    candidates = ["IOB2", "IOB1"]
+    if prefixes & {*"ESLU"}:
+        candidates = ["BIOES" if prefixes & {*"ES"} else "BILOU"]
+    violations = min([_violations(sentences, each) for each in candidates], key=len)
+    return violations[0] if violations else None
 
 
-def _in_iob(sentences: Sequence[Sequence[Tag]], continuing: str) -> list[Violation]:
-    """Words with the prefix `continuing` that do not follow a word of the same type."""
-    return [
-        Violation(number, word, f"{_name(tag)} after {_name(before)}")
-        for number, tags in enumerate(sentences)
-        for word, (before, tag) in enumerate(zip((NO_TAG, *tags), tags, strict=False))
-        if tag.prefix == continuing and tag.type != before.type
-    ]
-
-
-def _in_bioes(sentences: Sequence[Sequence[Tag]], ends: str) -> list[Violation]:
-    """Words that no entity can have there; `ends` are the prefixes of last and only words."""
-    violations = []
+def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[Violation]:
+    found = []
     for number, tags in enumerate(sentences):
-        pairs = zip((NO_TAG, *tags), (*tags, NO_TAG), strict=True)
-        for word, (before, tag) in enumerate(pairs):
-            is_open, continues = before.prefix in ("B", "I"), tag.prefix in ("I", *_LAST)
-            if tag.prefix in set("ESLU") - set(ends):
-                why = f"{_name(tag)} among tags with {ends[0]} or {ends[1]}"
-            elif is_open != continues or is_open and before.type != tag.type:
-                at_end = f"{_name(before)} at the end of a sentence"
-                why = at_end if word == len(tags) else f"{_name(tag)} after {_name(before)}"
-            else:
-                continue
-            violations.append(Violation(number, min(word, len(tags) - 1), why))
-    return violations
+        words = zip((NO_TAG, *tags), tags, _in_scheme(tags, scheme), strict=False)
+        for word, (before, tag, expected) in enumerate(words):
+            if tag != expected:
+                why = f"{_name(tag)} after {_name(before)}, but the tags are {scheme}"
+                found.append(Violation(number, word, f"{why}, with {_name(expected)} there"))
+    return found
 
 
 def _name(tag: Tag) -> str:
-    return f"{tag.prefix}-{tag.type}" if tag.type else OUTSIDE
+    return f"{tag.prefix}-{tag.type}".removeprefix("-") or OUTSIDE

@@ -17,12 +17,14 @@ from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
+from bert_tf.tasks.token_classification.spans import SpannedWords, are_texts, checked_spans
 from bert_tf.tasks.token_classification.tag_schemes import (
     OUTSIDE,
-    are_tags,
+    Tag,
     find_violation,
-    parse,
-    tag_of,
+    numbers_in,
+    parse_tags,
+    standard_prefixes,
     to_iob2,
 )
 
@@ -36,7 +38,10 @@ _TAGS = ("ner", "ner_tags", "tags")
 
 @dataclasses.dataclass(frozen=True)
 class WordTags(Target):
-    """A tag for each word of a row. Tags of entities, of any scheme, become IOB2.
+    """A tag for each word of a row; or for a row that is a text, the spans of its entities.
+
+    Tags such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in
+    which I is the only prefix.
 
     >>> rows = Columns(("words",), ([["Ada", "sat"]],), [["S-PER", "O"]])
     >>> rows = rows.checked([WORDS], WordTags())
@@ -51,7 +56,9 @@ class WordTags(Target):
     what: ClassVar[str] = "tags"
     plural: ClassVar[str] = "tags"
 
-    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
+    def checked(self, rows: Columns) -> list:
+        if are_texts(rows):
+            return checked_spans(rows)
         found = []
         for row, given in enumerate(rows.known_targets()):
             place, words = rows.at(row, self.what), rows.column("words")[row]
@@ -64,48 +71,87 @@ class WordTags(Target):
                     "tag for each word"
                 )
             found.append(tuple(class_names(values, f"{place}, tag {{}}".format)))
-        if all(map(are_tags, found)):
-            return [to_iob2(list(map(tag_of, tags))) for tags in found]
-        return found
+        return self._in_iob2(found) if standard_prefixes(_all(found)) - {"I"} else found
 
     def found_in(self, rows: Columns) -> tuple[str, ...]:
         """The labels that rows are tagged with.
 
-        Every type of entity has its B and its I, even if the rows lack one of them.
+        In IOB2 every type of entity has its B and its I, even if the rows lack one of them.
 
         Raises:
             UserError: there is no entity, or only one label.
         """
-        found = {tag for tags in rows.known_targets() for tag in tags or ()}
-        if not are_tags(found):
-            if len(found) < 2:
-                raise UserError(
-                    f"{rows.source}: only one label, {found.pop()!r}; there must be two or more"
-                )
-            return tuple(sorted(found))
-        types = {tag_of(tag).type for tag in found} - {""}
+        found = _all(rows.known_targets())
+        if are_texts(rows):
+            found = {
+                OUTSIDE,
+                *(f"B-{span.label}" for spans in rows.known_targets() for span in spans),
+            }
+        prefixes = standard_prefixes(found)
+        types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
             raise UserError(f"{rows.source}: all tags are {OUTSIDE}; tag some entities to train")
-        return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
+        if prefixes:
+            needed = "I" if prefixes == {"I"} else "BI"
+            return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in needed))
+        if len(found) < 2:
+            raise UserError(
+                f"{rows.source}: only one label, {found.pop()!r}; there must be two or more"
+            )
+        return tuple(sorted(found))
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [words of all rows]: classes; 0 for the words of a row without tags."""
-        index = {label: number for number, label in enumerate(self.labels)}
-        found = []
-        for row, (tags, words) in enumerate(
-            zip(rows.known_targets(), rows.column("words"), strict=True)
-        ):
-            for word, tag in enumerate(tags or ()):
-                if tag not in index:
-                    raise self._unknown(word_place(rows, row, word), tag)
-            found += [0] * len(words) if tags is None else [index[tag] for tag in tags]
+        """int32 [words of all rows]: classes; 0 for the words of a row without tags.
+
+        Tags of entities may be of another scheme than the labels. Words that are cut by spans have
+        `IGNORED`. Texts are only checked.
+        """
+        if are_texts(rows):
+            known = {tag.type for tag in parse_tags(self.labels).values()}
+            for row, spans in enumerate(rows.known_targets()):
+                for span in spans or ():
+                    if span.label not in known:
+                        raise self._unknown(rows.where(row), "", Tag("B", span.label))
+            return np.zeros(0, np.int32)
+        sentences = rows.known_targets()
+        read = self._parts(sentences)
+        found: list[int | None] = []
+        for row, (tags, words) in enumerate(zip(sentences, rows.column("words"), strict=True)):
+            if tags is None:
+                found += [0] * len(words)
+                continue
+            numbers = numbers_in(self.labels, [read[tag] for tag in tags])
+            for word, (number, tag) in enumerate(zip(numbers, tags, strict=True)):
+                if number is None:
+                    raise self._unknown(word_place(rows, row, word), tag, read[tag])
+            found += numbers
+        for word in rows.cut if isinstance(rows, SpannedWords) else ():
+            found[word] = IGNORED
         return np.array(found, np.int32)
 
-    def _unknown(self, place: str, tag: str) -> UserError:
-        kind = parse(tag)
+    def entities(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Tags as IOB2, for metrics.
+
+        Where no label has a prefix or is the outside tag, as with parts of speech, every word is an
+        entity of its own.
+        """
+        parts = parse_tags(self.labels).values()
+        if all(tag.type and not tag.prefix for tag in parts):
+            return [tuple(f"B-{tag}" for tag in tags) for tags in sentences]
+        return self._in_iob2(sentences)
+
+    def _in_iob2(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        read = self._parts(sentences)
+        return [to_iob2([read[tag] for tag in tags]) for tags in sentences]
+
+    def _parts(self, sentences: Sequence[Sequence[str] | None]) -> dict[str, Tag]:
+        """The parts of each tag; a tag that is a label is read as the labels are."""
+        return parse_tags(_all(sentences)) | parse_tags(self.labels)
+
+    def _unknown(self, place: str, tag: str, parts: Tag) -> UserError:
         what = f"the label {tag!r} is"
-        if kind is not None and kind.type:
-            what = f"entities of type {kind.type!r} are"
+        if parts.prefix:
+            what = f"entities of type {parts.type!r} are"
         return UserError(
             f"{place}: {what} not in the training data; the labels are {', '.join(self.labels)}; "
             "train with some of them, or tag them O"
@@ -114,6 +160,11 @@ class WordTags(Target):
     def encoded(self, y: tf.RaggedTensor) -> tf.RaggedTensor:
         """RaggedTensor string [batch, (words)] to classes int32."""
         return y.with_values(class_numbers(y.values, self.labels))
+
+
+def _all(sentences: Sequence[Sequence[str] | None]) -> set[str]:
+    """The tags that occur."""
+    return {tag for tags in sentences for tag in tags or ()}
 
 
 def word_place(rows: Columns, row: int, word: int) -> str:
@@ -169,7 +220,8 @@ def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
     """
     if not len(rows):
         raise UserError(f"{rows.source} has no sentences")
-    tagged = [list(map(tag_of, tags)) for tags in rows.targets or ()]
+    read = parse_tags(_all(rows.targets or ()))
+    tagged = [[read[tag] for tag in tags] for tags in rows.targets or ()]
     found = None if lenient_tags else find_violation(tagged)
     if found is not None:
         raise UserError(
@@ -193,7 +245,7 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
     source = f"TFDS {name}, split {split}"
     words, tags = (_feature(features, names, source) for names in (_WORDS, _TAGS))
     classes = getattr(getattr(features[tags], "feature", None), "names", None) or ()
-    if not classes or not are_tags(classes):
+    if not classes:
         raise UserError(f"{source}: the feature {tags!r} does not contain tags such as O, B-…, I-…")
     kept = [row for row in rows if len(row[words])]
     sentences = Columns(

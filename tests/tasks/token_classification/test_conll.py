@@ -63,7 +63,9 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
     assert read_conll(tagged, needs_tags=False).targets == read_conll(tagged).targets
     with pytest.raises(UserError, match="line 2: 2 columns, but earlier lines have 1"):
         read_conll(write("Ada\nran O\n"), needs_tags=False)
-    with pytest.raises(UserError, match="line 1: 'Ada' is not a tag"):
+    with pytest.raises(
+        UserError, match="line 1: the words and the tags are the same column; add the tags"
+    ):
         read_conll(write("Ada\nran\n"))
 
 
@@ -75,11 +77,17 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
         ("-DOCSTART- O\n\n", "data.conll has no sentences"),
         ("a O\nb N O\n", "line 2: 3 columns, but earlier lines have 2"),
         ("a O\n\nb\n", "line 3: 1 columns, but earlier lines have 2"),
-        ("a O\nb NN\n", "line 2: 'NN' is not a tag; a tag is O, or B-, I-.*data.tag_column"),
+        (
+            "a B-X\nb NN\n",
+            "line 2: NN after B-X, but the tags are IOB2, with B-NN there; correct it",
+        ),
         ("a O\n\tO\n", "line 2: the word is empty"),
         ("a O\rb B-X\r\rc O\r", "line 1: lines end with CR only; convert the line endings to LF"),
         ("a O\nb B-X\r\r\n", "line 2: lines end with CR only"),
-        ("a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n", "line 8: I-A after O.*are IOB2; correct it"),
+        (
+            "a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n",
+            "line 8: I-A after O.*are IOB2, with B-A there; correct it",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_line(write, content, message):

@@ -9,7 +9,6 @@ from bert_tf import TokenClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
-from bert_tf.tasks.token_classification.tag_schemes import are_tags
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words
 from tests.text.vocabularies import LOWER
 
@@ -92,8 +91,19 @@ def test_entities_are_those_of_seqeval(scheme):
         np.testing.assert_allclose(confidences, means, atol=1e-6)
 
 
-def test_only_tags_have_entities():
-    assert are_tags(["O", "B-A", "I-A"])
-    assert not are_tags(["NOUN", "VERB"])
-    with pytest.raises(ValueError, match="NOUN is not the tag"):
-        EntityTypes(["O", "NOUN"])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["o", "per", "loc"], [("per", 0, 1), ("loc", 1, 2), ("per", 3, 4)]),
+        (["O", "B_per", "I_per"], [("per", 0, 2), ("per", 3, 4)]),
+        (["O", "I-per", "I-loc"], [("per", 0, 1), ("loc", 1, 2), ("per", 3, 4)]),
+        (["DET", "NOUN", "VERB"], [("NOUN", 0, 1), ("VERB", 1, 2), ("DET", 2, 3), ("NOUN", 3, 4)]),
+    ],
+)
+def test_tags_in_other_forms_have_entities_too(names, expected):
+    labels = tf.ragged.constant([[1, 2, 0, 1]])
+    starts = tf.ragged.constant([[0, 1, 2, 3]])
+    types = EntityTypes(names)
+    found = types.entities(Tags(labels, tf.ones_like(labels, tf.float32)), starts, starts + 1)
+    kinds, begins, ends, _ = (each.to_list()[0] for each in found)
+    assert [*zip((types.names[kind] for kind in kinds), begins, ends, strict=True)] == expected

@@ -1,11 +1,13 @@
 """Taggers learn, fine-tuned and feature-based, and are scored on the words of the file."""
 
+import dataclasses
 import json
 
+import keras
 import numpy as np
 import pytest
 
-from bert_tf import TokenClassifier, runs
+from bert_tf import Encoder, TokenClassifier, load, runs
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
 from bert_tf.data import tfds as data_sets
@@ -17,7 +19,7 @@ from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.run import TokenClassification
 from bert_tf.tasks.token_classification.tagged_sentences import texts_of
-from tests import tiny_tags
+from tests import tiny, tiny_tags
 from tests.fixtures import make_conlleval
 from tests.tasks.tiny_tasks import examples_of, model_of
 
@@ -206,6 +208,70 @@ def test_training_rows_are_sentences(tmp_path):
     assert (examples.labels >= 0).sum() == sum(map(len, sentences.column("words")))
 
 
+@pytest.mark.parametrize(
+    ("tags", "entities"),
+    [
+        (("O", "I-pet", "I-pet", "I-log"), {("pet", "cat dog"), ("log", "log")}),
+        (("O", "pet", "pet", "log"), {("pet", "cat dog"), ("log", "log")}),
+        (("o", "b_pet", "i_pet", "b_log"), {("pet", "cat dog"), ("log", "log")}),
+        (("DET", "NOUN", "NOUN", "X"), {("DET", "the"), ("NOUN", "cat dog"), ("X", "log")}),
+    ],
+    ids=str,
+)
+def test_a_model_answers_in_the_tags_that_it_learned(tags, entities, tmp_path):
+    words = ["the", "cat", "dog", "log"]
+    keras.utils.set_random_seed(0)
+    config = tiny.encoder_config(16, initializer_range=0.1, **tiny.NO_DROPOUT)
+    model = TokenClassifier(Encoder(config), tiny.tokenizer(), max_length=16)
+    model.fit([words] * 8, [tags] * 8, epochs=40, batch_size=8, learning_rate=0.02, verbose=0)
+    assert set(model.labels) == set(tags)
+    assert model.predict(words=words) == list(tags)
+    metrics = model.evaluate([words], [tags])
+    types = {f"f1_{kind}" for kind, _ in entities}
+    assert {*metrics} == {"f1", "precision", "recall", "accuracy", "loss"} | types
+    assert metrics["f1"] == metrics["accuracy"] == 1.0
+    model.export(tmp_path / "model.tflite", format="litert")
+    asked = [model, load(tmp_path / "model.tflite")]
+    if tags[0] == "O":
+        model.export(tmp_path / "exported")
+        asked.append(load(tmp_path / "exported"))
+    for each in asked:
+        found = each.predict("the cat dog log")
+        assert {(entity["type"], entity["text"]) for entity in found} == entities
+        assert each.predict(words=words) == list(tags)
+
+
+def test_sets_without_prefixes_are_scored_by_entity_and_parts_of_speech_by_word():
+    """As seqeval, nervaluate 0.2 and conlleval do for the same words with B- and I-."""
+    model = TokenClassifier(Encoder(tiny.encoder_config()), tiny.tokenizer(), ["O", "A", "B"])
+    rows = Columns(("words",), ([["w"] * 5],), [("A", "A", "O", "B", "B")])
+    logits = np.eye(3, dtype=np.float32)[[1, 1, 0, 2, 0]]
+    found = model.official_metrics(logits, rows)
+    iob2 = [["B-A", "I-A", "O", "B-B", "I-B"]], [["B-A", "I-A", "O", "B-B", "O"]]
+    expected = entity_metrics(*iob2, ["A", "B"])
+    assert expected["f1"] == 0.5 and {name: found[name] for name in expected} == expected
+    # Gold tags may have another form than the labels.
+    assert model.official_metrics(logits, dataclasses.replace(rows, targets=iob2[0])) == found
+
+    model = TokenClassifier(Encoder(tiny.encoder_config()), tiny.tokenizer(), ["A", "B", "C"])
+    rows = dataclasses.replace(rows, targets=[("A", "A", "C", "B", "B")])
+    found = model.official_metrics(np.eye(3)[[0, 0, 2, 1, 0]], rows)
+    assert found["f1"] == pytest.approx(found["accuracy"]) == pytest.approx(0.8)
+    # Of A two of three are right, and both were found.
+    assert (found["f1_A"], found["f1_C"]) == (pytest.approx(0.8), 1.0)
+
+
+@pytest.mark.parametrize("tag", ["animal", "b_animal", "NN"])
+def test_files_may_have_tags_in_any_form(tmp_path, tag):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / "train.conll").write_text(f"the O\ncat {tag}\n\ndog {tag}\n" * 8)
+    (tmp_path / "dev.conll").write_text(f"the O\ndog {tag}\n")
+    (tmp_path / "test.conll").unlink()
+    metrics = runs.finetune(load_config(path), tmp_path / "run")
+    assert metrics["f1"] == metrics[f"f1_{tag.removeprefix('b_')}"] == 1.0
+    assert (tmp_path / "run/predictions/dev.conll").read_text() == f"the O O\ndog {tag} {tag}\n"
+
+
 def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "train.conll").write_text("the O\ncat B-X\n\nthe O\ndog B-Y\n")
@@ -219,7 +285,7 @@ def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
     [
         ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
         ("train", "the O\n", [], "all tags are O; tag some entities"),
-        ("dev", "the\ncat\n", [], "line 1: 'the' is not a tag"),
+        ("dev", "the\ncat\n", [], "line 1: the words and the tags are the same column"),
         (
             "train",
             "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",

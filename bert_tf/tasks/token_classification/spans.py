@@ -1,0 +1,178 @@
+"""Entities as spans of characters, and the words and tags that they become."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import encoded, plain
+from bert_tf.data.columns import Columns, TextColumn, as_list, is_text, quoted
+from bert_tf.data.targets import class_names
+from bert_tf.errors import UserError
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE
+from bert_tf.text import Tokenizer
+from bert_tf.text.words import split_words
+
+TEXT = TextColumn("text")
+# Words that a message shows.
+_SHOWN = 3
+
+
+class Span(NamedTuple):
+    """An entity: the characters from `start` to `end`, which is exclusive, and its type."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SpannedWords(Columns):
+    """The words of texts, and the tags in IOB2 that spans make of them.
+
+    >>> words = SpannedWords(("words",), ([["jvc/3"]],), [("B-day",)], cut={0: "row 0: 'jvc/3'"})
+    >>> words.cut_words()
+    "1 words, inside of which spans begin or end: row 0: 'jvc/3'"
+
+    Attributes:
+        cut: what each word is that a span begins or ends inside of, by its place among all words.
+        entities: the tags of each text without the spans that cut words.
+        missed: the types of these spans, which no tagger of these words can find.
+    """
+
+    cut: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    entities: Sequence[tuple[str, ...]] = ()
+    missed: Sequence[str] = ()
+
+    def cut_words(self) -> str:
+        """The words that are cut, for a message."""
+        shown = ", ".join([*self.cut.values()][:_SHOWN]) + ", …" * (len(self.cut) > _SHOWN)
+        return f"{len(self.cut)} words, inside of which spans begin or end: {shown}"
+
+
+def are_texts(rows: Columns) -> bool:
+    """Whether rows are texts, with spans if they have targets, and not words with tags.
+
+    >>> are_texts(Columns(("text",), (["Ada sat"],))), are_texts(Columns(("words",), ([["Ada"]],)))
+    (True, False)
+    """
+    return rows.names == (TEXT.name,)
+
+
+def checked_spans(rows: Columns) -> list[tuple[Span, ...]]:
+    """The spans of each text, in their order in it.
+
+    >>> rows = Columns(("text",), (["Ada sat"],), [[{"start": 0, "end": 3, "label": "PER"}]])
+    >>> checked_spans(rows)
+    [(Span(start=0, end=3, label='PER'),)]
+    >>> checked_spans(Columns(("text",), (["Ada"],), [[{"start": 0, "end": 9, "label": "PER"}]]))
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: row 0: the span 0 to 9 of 'Ada' is not in the text, which has 3 \
+characters; correct it
+
+    Raises:
+        UserError: a span is no dict of `start`, `end` and `label`, is not in its text, or overlaps
+            another one; with the row and the text.
+    """
+    found = []
+    for row, given in enumerate(rows.known_targets("spans")):
+        text, place = plain(rows.column(TEXT.name)[row]), rows.where(row)
+        if is_text(given) or not isinstance(given, Sequence | np.ndarray):
+            raise UserError(f"{place}: the spans of {quoted(text)} are {quoted(given)}, not a list")
+        spans = sorted(_span(each, text, place) for each in as_list(given, place))
+        for one, other in zip(spans, spans[1:], strict=False):
+            if other.start < one.end:
+                raise UserError(
+                    f"{place}: the spans {one.start} to {one.end} and {other.start} to {other.end} "
+                    f"of {quoted(text)} overlap; keep one of them"
+                )
+        found.append(tuple(spans))
+    return found
+
+
+def _span(given: Any, text: str, place: str) -> Span:
+    if not isinstance(given, Mapping) or given.keys() != {*Span._fields}:
+        keys = ", ".join(map(str, given)) if isinstance(given, Mapping) else quoted(given)
+        raise UserError(
+            f"{place}: a span of {quoted(text)} has the keys start, end and label, not {keys}"
+        )
+    start, end, label = (given[name] for name in Span._fields)
+    why = ""
+    if not {type(start), type(end)} <= {int, np.int32, np.int64}:
+        why = "has no whole numbers of characters"
+    elif not 0 <= start < end <= len(text):
+        why = f"is not in the text, which has {len(text)} characters"
+    elif not str(label).strip():
+        why = "has no label"
+    if why:
+        raise UserError(f"{place}: the span {start} to {end} of {quoted(text)} {why}; correct it")
+    (name,) = class_names([label], lambda _: f"{place}: the label of {text[start:end]!r}")
+    return Span(int(start), int(end), name)
+
+
+def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> SpannedWords:
+    """Texts with checked spans as words with tags.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] jvc / 3".split())
+    >>> rows = Columns(("text",), (["jvc/3 3"],), [[Span(4, 5, "day")]])
+    >>> words = in_words(rows, tokenizer, split_punctuation=False)
+    >>> words.values, words.targets, words.cut, words.missed
+    (([['jvc/3', '3']],), [('B-day', 'O')], {0: "row 0: 'jvc/3' (day '3')"}, ['day'])
+    >>> words = in_words(rows, tokenizer, split_punctuation=True)
+    >>> words.values, words.targets, words.cut
+    (([['jvc', '/', '3', '3']],), [('O', 'O', 'B-day', 'O')], {})
+
+    Args:
+        rows: texts, with `Span`s or without targets.
+        tokenizer, split_punctuation: as for `split_words`.
+
+    Raises:
+        UserError: a span without a word, such as a space.
+    """
+    texts, spans = rows.column(TEXT.name), rows.targets or [None] * len(rows)
+    data = tf.constant([*map(encoded, texts)], tf.string)
+    _, *bounds = split_words(data, tokenizer, split_punctuation)
+    words: list[list[str]] = []
+    tags: list[Any] = []
+    entities: list[tuple[str, ...]] = []
+    missed: list[str] = []
+    cut: dict[int, str] = {}
+    before = 0
+    for row, of_row in enumerate(zip(*(each.to_list() for each in bounds), strict=True)):
+        text, place = texts[row], rows.where(row)
+        starts, ends = (_characters(text)[np.array(each, int)] for each in of_row)
+        words.append([text[start:end] for start, end in zip(starts, ends, strict=True)])
+        of_words, of_entities = [OUTSIDE] * len(starts), [OUTSIDE] * len(starts)
+        for start, end, label in spans[row] or ():
+            first, last = np.searchsorted(ends, start, "right"), np.searchsorted(starts, end)
+            marked = quoted(text[start:end])
+            if first == last:
+                raise UserError(
+                    f"{place}: the span {marked} of {quoted(text)} has no word; remove it"
+                )
+            of_span = [f"B-{label}", *[f"I-{label}"] * int(last - first - 1)]
+            of_words[first:last] = of_span
+            parts = [
+                word for word in range(first, last) if starts[word] < start or ends[word] > end
+            ]
+            for word in parts:
+                cut[before + word] = f"{place}: {words[row][word]!r} ({label} {marked})"
+            if parts:
+                missed.append(label)
+            else:
+                of_entities[first:last] = of_span
+        tags.append(None if spans[row] is None else tuple(of_words))
+        entities.append(tuple(of_entities))
+        before += len(starts)
+    fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(Columns)}
+    fields |= {"names": ("words",), "values": (words,), "targets": rows.targets and tags}
+    return SpannedWords(**fields, cut=cut, entities=entities, missed=missed)
+
+
+def _characters(text: str) -> np.ndarray:
+    """The number of characters before each byte of a text, and before its end."""
+    is_first_byte = np.frombuffer(encoded(text), np.uint8) & 0xC0 != 0x80
+    return np.concatenate([[0], np.cumsum(is_first_byte)])
