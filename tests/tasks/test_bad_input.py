@@ -135,11 +135,28 @@ def test_an_answer_that_is_not_in_its_context():
     assert found == "answer 0, 'mat', is not at character 18 of its context; correct start"
 
 
-@pytest.mark.parametrize("answer", ["mat", {"text": "mat"}, {"start": 3}, 7, [1]])
+@pytest.mark.parametrize(
+    "answer", [{"text": 5}, {"start": 3}, 7, [1], {"text": "mat", "start": "4"}]
+)
 def test_what_is_no_answer(answer):
     found = refusal(tiny.answerer().fit, ["cat"], ["the mat"], [answer])
     assert found.startswith("answer 0 is ")
-    assert 'give a dict with "text" and "start"' in found
+    assert 'give its text, or a dict with "text" and "start"' in found
+
+
+def test_answers_whose_place_is_not_known(capsys):
+    model, answers = tiny.answerer(), ["the", "log", "mats", "MAT", *["cat", "log"] * 6]
+    model.fit(tiny.QUESTIONS, tiny.CONTEXTS, answers, verbose=0)
+    why = "because no answer is at its offset, or, without one, exactly once in the context"
+    first = "row 0 ('the'), row 2 ('mats'), row 3 ('MAT')"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"the data: questions skipped {why}: 3 of 16, the first {first}" in said
+    said = refusal(model.fit, ["cat"], ["the the"], ["the"])
+    assert said.startswith("the data: none of 1 answers is at its offset, or, without one, exactly")
+    rows = tf.data.Dataset.from_tensor_slices(((["cat"], ["the cat"]), ["cat"])).batch(1)
+    assert "the answers of a dataset are a dict of text and start" in refusal(model.fit, rows)
+    refused = refusal(tiny.answerer(unanswerable=False).fit, ["a"] * 2, ["cat"] * 2, ["cat", ""])
+    assert refused.startswith("answer 1 is missing, but the model always answers")
 
 
 def test_answers_missing():

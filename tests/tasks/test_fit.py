@@ -473,9 +473,26 @@ def test_questions():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["mat", "log"] * 8,
+        np.array([b"mat", b"log"] * 8),
+        [["mat", "the"], ["dog log", "log"]] * 8,
+        [{"text": "mat"}, {"text": ["log"]}] * 8,
+        {"text": ["mat", "log"] * 8},
+    ],
+    ids=["texts", "bytes", "several", "dicts", "columns"],
+)
+def test_answers_without_offsets(answers):
+    model, x = tiny.answerer(), (tiny.QUESTIONS, tiny.CONTEXTS)
+    found, expected = (model.target.numbers(model.given(x, y)) for y in (answers, tiny.ANSWERS))
+    assert found.tolist() == expected.tolist()
+
+
 def test_questions_without_an_answer():
     model = tiny.answerer()
-    answers = [*tiny.ANSWERS[:-4], None, "", {}, []]
+    answers = [*tiny.ANSWERS[:-5], None, float("nan"), "", {}, []]
     data = (tiny.QUESTIONS, tiny.CONTEXTS, answers)
     history = model.fit(*data, batch_size=8, validation_data=data, verbose=0)
     assert model.unanswerable
