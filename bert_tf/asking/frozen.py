@@ -98,6 +98,13 @@ class FrozenTask(Answers):
         network = LiteNetwork(name, file.content, lengths, model.device_form())
         return cls(name, None, model.with_network(network), network)
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the task model that was exported, as far as the export keeps them."""
+        if self._saved is None:
+            return self.model.settings
+        return {} if self._saved.record is None else self._saved.record.model.get("settings", {})
+
     def task_class(self) -> Any:
         """The class of the task model that was exported.
 

@@ -118,6 +118,8 @@ class TaskModel(EncoderModel):
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
+    # Whether `fit` trains the model; the head of others must be in their checkpoint.
+    trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
     # Whether a row is two texts; None lets the first `fit` decide.
