@@ -35,7 +35,7 @@ _GAP = "{}"
 class ZeroShotClassifier(TextClassifier):
     """Gives a text one of some labels that are named only when it is asked.
 
-    `ZeroShotClassifier.from_checkpoint("cross-encoder/nli-MiniLM2-L6-H768")`, or of another BERT
+    `ZeroShotClassifier.from_checkpoint("typeform/distilbert-base-uncased-mnli")`, or of another BERT
     that was trained on natural language inference, answers as it is. Here the encoder is tiny and
     has random weights:
 
