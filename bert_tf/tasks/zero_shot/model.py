@@ -5,13 +5,13 @@ a classifier that was trained on natural language inference (NLI).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, plain, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, Text, plain, tensors_of
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Column, GroupColumn, TextColumn, as_list
 from bert_tf.data.targets import class_names
@@ -35,9 +35,9 @@ _GAP = "{}"
 class ZeroShotClassifier(TextClassifier):
     """Gives a text one of some labels that are named only when it is asked.
 
-    `ZeroShotClassifier.from_checkpoint("typeform/distilbert-base-uncased-mnli")`, or of another BERT
-    that was trained on natural language inference, answers as it is. Here the encoder is tiny and
-    has random weights:
+    `ZeroShotClassifier.from_checkpoint("typeform/distilbert-base-uncased-mnli")` answers as it is,
+    and so does any BERT that was trained on natural language inference. Here the encoder is tiny
+    and has random weights:
 
     >>> from bert_tf import EncoderConfig
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late food".split())
@@ -223,7 +223,7 @@ class ZeroShotClassifier(TextClassifier):
                 f"the export answers with {name}={own.get(name)!r}; export the model again with "
                 f"{name}={changed[name]!r}, or leave it out"
             )
-        _checked_template(changed.get("hypothesis_template", _GAP))
+        _checked_template(str(changed.get("hypothesis_template", _GAP)))
         try:
             for name, value in changed.items():
                 setattr(model, name, value)
@@ -235,7 +235,7 @@ class ZeroShotClassifier(TextClassifier):
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
         """`label`, its `probability`, and the `probabilities` of all labels."""
-        labels = list(map(plain, row["candidates"]))
+        labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
         for number, label in enumerate(labels):
             if label in labels[:number]:
                 raise UserError(f"the label {label!r} occurs twice; give each label once")

@@ -107,7 +107,7 @@ def test_what_is_refused(model, tmp_path):
     assert "'cat' occurs twice" in refusal(model.predict, TEXTS, labels=["cat", "cat"])
     assert "candidate 1 is empty" in refusal(model.predict, TEXTS, labels=["cat", ""])
     assert "only one of them" in refusal(model.predict, (TEXTS, [["a"]] * 2), labels=["cat"])
-    for template in ("about", "{} and {}"):
+    for template in ("", "about", "{} and {}"):
         said = refusal(model.predict, TEXTS, labels=LABELS, hypothesis_template=template)
         assert said.startswith("hypothesis_template is ")
         assert said == refusal(opened, FOLDER, hypothesis_template=template)
