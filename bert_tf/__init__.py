@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.task import Task as Task
     from bert_tf.tasks.task_model import TaskModel as TaskModel
     from bert_tf.tasks.token_classification.model import TokenClassifier as TokenClassifier
+    from bert_tf.tasks.zero_shot.model import ZeroShotClassifier as ZeroShotClassifier
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
 
@@ -87,6 +88,7 @@ _WITH_KERAS = {
     "bert_tf.tasks.task": "Task",
     "bert_tf.tasks.task_model": "TaskModel",
     "bert_tf.tasks.token_classification.model": "TokenClassifier",
+    "bert_tf.tasks.zero_shot.model": "ZeroShotClassifier",
     "bert_tf.text": "Preprocessor Tokenizer",
 }
 _HOMES = {name: home for home, names in (_LIGHT | _WITH_KERAS).items() for name in names.split()}

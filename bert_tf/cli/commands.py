@@ -319,6 +319,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     from bert_tf.interpret import inspect as write
     from bert_tf.interpret import rows_of
 
-    names = ("text", "text_a", "text_b", "question", "context", "choices", "query", "passages")
-    rows = rows_of({name: getattr(arguments, name) for name in names})
+    texts = ("text", "text_a", "text_b", "question", "context", "query")
+    lists = ("choices", "passages", "candidates")
+    rows = rows_of({name: getattr(arguments, name) for name in (*texts, *lists)})
     write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)

@@ -364,6 +364,12 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
                 action="append",
             ),
             option(
+                "--candidates TEXT",
+                "the labels for one text; repeat the option for each --text",
+                nargs="+",
+                action="append",
+            ),
+            option(
                 "--input FILE",
                 "read the inputs from a file instead: texts, one per line, or JSON lines keyed by "
                 "the inputs of the model",

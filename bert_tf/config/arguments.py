@@ -36,7 +36,7 @@ class Arguments(Section):
     # Training
     accumulation_steps: Count
     batch_size: Count | None
-    class_weight: dict[int | str, Weight] | None
+    class_weight: dict[bool | int | float | str, Weight] | None
     epochs: Count
     initial_epoch: Natural
     learning_rate: Positive | None  # or a schedule

@@ -9,12 +9,14 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+
+Rows = TypeVar("Rows", bound="Columns")
 
 # Characters of a value that a message quotes.
 _SHOWN = 60
@@ -171,16 +173,19 @@ class Columns:
         if self.places is not None and all(each is None for each in self.targets):
             return dataclasses.replace(rows, targets=None)
         for row, each in enumerate(self.targets):
-            if _is_missing(each):
+            if is_missing(each):
                 raise UserError(
                     f"{self.at(row, target.what)} is missing, unlike others; give all rows one, "
                     "or none"
                 )
+        rows = target.plain(rows)
         return dataclasses.replace(rows, targets=target.checked(rows))
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or isinstance(value, float) and value != value
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ == "NAType"  # of pandas
 
 
 class Column(ABC):
@@ -316,6 +321,14 @@ class Target(ABC):
     def encoded(self, y: Any) -> Any:
         """The targets of a batch of a dataset, in a graph, as `numbers` has them."""
 
+    def plain(self, rows: Rows) -> Rows:
+        """The rows with targets as `checked` takes them, if they may have another form too.
+
+        Raises:
+            UserError: a target has neither form, with its place.
+        """
+        return rows
+
     def from_text(self, text: str) -> Any:
         """A target that a table has as text, before it is checked; None if it is left out."""
         return text
@@ -342,7 +355,7 @@ def is_text(value: Any) -> bool:
 
 
 def as_list(values: Any, name: str) -> list:
-    """Converts a list, NumPy array, pandas Series or tensor to a list.
+    """Converts a list, NumPy array, pandas Series, tensor or generator to a list.
 
     >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
     ([1, 2], [[1], [2]])
@@ -362,7 +375,7 @@ def as_list(values: Any, name: str) -> list:
         values = values.numpy()
     if hasattr(values, "tolist"):
         return values.tolist()
-    if isinstance(values, list | tuple | Sequence):
+    if isinstance(values, list | tuple | Sequence) or hasattr(values, "__next__"):
         return list(values)
     raise UserError(
         f"{name} must be a list, an array, a pandas Series or a tensor, not {quoted(values)}"
@@ -381,7 +394,7 @@ def quoted(value: Any) -> str:
 
 def _no_text(value: Any, place: str) -> UserError:
     """The error message for a value that is not a string."""
-    if _is_missing(value):
+    if is_missing(value):
         return UserError(f"{place} is missing ({value}); give a string")
     said = f"{place} is {quoted(value)}, not a string"
     if isinstance(value, tuple | list) and all(isinstance(x, int) for x in value):

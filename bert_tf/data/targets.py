@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.columns import Columns, Target, as_list, quoted
+from bert_tf.data.columns import Columns, Rows, Target, as_list, is_missing, quoted
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
@@ -30,12 +30,33 @@ class Label(Target):
     >>> rows = rows.checked([TextColumn("text")], labels)
     >>> rows.targets, labels.numbers(rows).tolist()
     (['1', '0'], [1, 0])
+    >>> rows = Columns(("text",), (["a film", "a play"],), [[0, 1], [1, 0]])  # one-hot
+    >>> rows.checked([TextColumn("text")], Label(("bad", "good"))).targets
+    ['good', 'bad']
 
     Attributes:
         classes: the names in the order of the logits; () before they are known.
     """
 
     classes: tuple[str, ...] = ()
+
+    def plain(self, rows: Rows) -> Rows:
+        """One-hot rows as names of their columns, which have numbers before names are known."""
+        given = rows.known_targets()
+        if not _are_lists(given):
+            return rows
+        names = self.classes or tuple(map(str, range(len(given[0]))))
+        targets = []
+        for row, each in enumerate(given):
+            ones = _names_of_ones(each, names)
+            if ones is None or len(ones) != 1 or len(names) < 2:
+                count = "two or more" if len(names) < 2 else len(names)
+                raise UserError(
+                    f"{rows.at(row, self.what)} is {quoted(each)}; give a name, a whole number, or "
+                    f"a one-hot row of {count} entries, one of which is 1 and the others 0"
+                )
+            targets += ones
+        return dataclasses.replace(rows, targets=targets, classes=names)
 
     def checked(self, rows: Columns) -> list:
         """Names. Whole numbers and booleans become text."""
@@ -75,8 +96,14 @@ class Label(Target):
         return class_order(found)
 
     def encoded(self, y: tf.Tensor) -> tf.Tensor:
-        """int32 [batch]: names, or whole numbers as names, to classes."""
-        return class_numbers(y if y.dtype == tf.string else tf.strings.as_string(y), self.classes)
+        """int32 [batch]: names, whole numbers, booleans or one-hot rows, to classes."""
+        if y.dtype == tf.string or y.shape.rank != 2 or y.shape[1] == 1:
+            return class_numbers(y, self.classes)
+        y = _zeros_and_ones(y, self.classes)
+        is_one = tf.reduce_all(tf.reduce_sum(y, axis=1) == 1)
+        said = "in the dataset, a one-hot row has no 1, or more than one"
+        with tf.control_dependencies([tf.debugging.Assert(is_one, [said])]):
+            return tf.argmax(y, axis=1, output_type=tf.int32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +117,14 @@ class Labels(Label):
     """
 
     what: ClassVar[str] = "labels"
+
+    def plain(self, rows: Rows) -> Rows:
+        """Rows of 0 and 1, one for each of the classes, as names; classes may be called 0 and 1."""
+        given = rows.known_targets()
+        if not _are_lists(given) or {*self.classes} <= {"0", "1"}:
+            return rows
+        targets = [_names_of_ones(each, self.classes) for each in given]
+        return rows if None in targets else dataclasses.replace(rows, targets=targets)
 
     def checked(self, rows: Columns) -> list[tuple[str, ...]]:
         """The names of each row; a row may have none."""
@@ -127,9 +162,10 @@ class Labels(Label):
 
     def encoded(self, y: tf.Tensor) -> tf.Tensor:
         """float32 [batch, classes]: names, string [batch, n] padded with "", or 0 and 1."""
-        if y.dtype != tf.string:
-            return tf.cast(y, tf.float32)
-        names = y if isinstance(y, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(y, padding="")
+        is_ragged = isinstance(y, tf.RaggedTensor)
+        if y.dtype != tf.string and not is_ragged:
+            return _zeros_and_ones(y, self.classes)
+        names = y if is_ragged else tf.RaggedTensor.from_tensor(y, padding="")
         rows = tf.one_hot(class_numbers(names.values, self.classes), len(self.classes))
         found = tf.math.unsorted_segment_sum(rows, names.value_rowids(), names.nrows())
         return tf.minimum(found, 1.0)
@@ -199,7 +235,7 @@ def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[s
     for row, value in enumerate(values):
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
-        if value is None or isinstance(value, float) and value != value:
+        if is_missing(value):
             raise UserError(f"{place(row)} is missing")
         if isinstance(value, bool | np.bool_):
             kind, value = "a boolean", bool(value)
@@ -262,7 +298,9 @@ def check_class_names(names: Sequence[str]) -> None:
 
 
 def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
-    """The number of each class in a graph: string [...] -> int32 [...].
+    """The number of each class in a graph -> int32 [...].
+
+    `names` [...] are strings, or whole numbers or booleans as in `class_names`.
 
     >>> class_numbers(tf.constant(["good", "bad"]), ("bad", "good")).numpy().tolist()
     [1, 0]
@@ -270,6 +308,14 @@ def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
     Raises:
         tf.errors.InvalidArgumentError: a name that is not among the classes.
     """
+    if names.dtype == tf.bool:
+        names = tf.where(names, "True", "False")
+    elif names.dtype.is_floating:
+        whole = tf.strings.as_string(tf.cast(names, tf.int64))
+        as_written = tf.strings.as_string(names, shortest=True)
+        names = tf.where(names == tf.floor(names), whole, as_written)
+    elif names.dtype != tf.string:
+        names = tf.strings.as_string(names)
     matches = names[..., tf.newaxis] == tf.constant(classes)
     is_known = tf.reduce_any(matches, axis=-1)
     unknown = tf.boolean_mask(names, ~is_known)
@@ -282,6 +328,27 @@ def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
     )
     with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
         return tf.argmax(matches, axis=-1, output_type=tf.int32)
+
+
+def _are_lists(targets: Sequence[Any]) -> bool:
+    return all(isinstance(each, list | tuple | np.ndarray) for each in targets)
+
+
+def _names_of_ones(row: Any, names: Sequence[str]) -> list[str] | None:
+    """The names of the entries that are 1; None if these are not 0 and 1, one for each name."""
+    values = as_list(row, "a row")
+    if len(values) != len(names) or values.count(0) + values.count(1) != len(values):
+        return None
+    return [name for name, value in zip(names, values, strict=True) if value == 1]
+
+
+def _zeros_and_ones(y: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
+    """float32 [batch, classes]: rows of 0 and 1 of a dataset."""
+    y = tf.cast(y, tf.float32)
+    are_right = tf.reduce_all((y == 0) | (y == 1)) & (tf.shape(y)[-1] == len(classes))
+    said = f"in the dataset, a row of labels is not 0 or 1 for each of {', '.join(classes)}"
+    with tf.control_dependencies([tf.debugging.Assert(are_right, [said])]):
+        return tf.gather(y, tf.range(len(classes)), axis=1)
 
 
 def _check_names(rows: Columns, names: Iterable[tuple[int, str | None]]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import say_cut
@@ -15,6 +14,7 @@ from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.columns import Columns
+from bert_tf.data.targets import class_names
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel, scope_of
@@ -91,6 +91,7 @@ def fit(
         "initial_epoch": initial_epoch,
         "validation_freq": validation_freq,
     }
+    x, y, validation_data = map(inputs.without_generators, (x, y, validation_data))
     model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
     if inputs.is_for_keras(x):
@@ -254,6 +255,7 @@ def evaluate(
     Raises:
         UserError: as `fit`.
     """
+    x, y = map(inputs.without_generators, (x, y))
     if inputs.is_for_keras(x):
         return EncoderModel.evaluate(
             model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
@@ -341,13 +343,16 @@ def _weights_by_number(
         raise UserError("class_weight requires exactly one label per text; remove it")
     numbers, weights = {name: i for i, name in enumerate(model.labels)}, {}
     for key, weight in class_weight.items():
-        number = numbers.get(str(key), key)
-        if not isinstance(number, int | np.integer) or not 0 <= number < len(model.labels):
+        (name,) = class_names([key], lambda _: "a key of class_weight")
+        number = numbers.get(
+            name, -1 if isinstance(key, str) or not name.isdecimal() else int(name)
+        )
+        if not 0 <= number < len(model.labels):
             raise UserError(
                 f"class_weight has {key!r}, which is not a label; the labels are "
                 f"{', '.join(model.labels)}"
             )
-        weights[int(number)] = float(weight)
+        weights[number] = float(weight)
     return weights
 
 

@@ -48,7 +48,12 @@ def model_from(
     checkpoint = with_tokens(find(path), add_tokens)
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
     model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
-    logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")
+    report = checkpoint.fill(model, model.labels)
+    if not model.trains:
+        if report.why:
+            raise UserError(f"{path}: {report.why}; give those labels, or leave them out")
+        check_head(report, model, path)
+    logger.info(f"{path}: {report}")
     if registry.family_of(type(model).__name__) is family_at(checkpoint):
         model.origin = origin_of(checkpoint, path)
     return model

@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import keras
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import rows_of
-from bert_tf.data.columns import Column, Columns, as_list
+from bert_tf.data.columns import Column, Columns, as_list, columns_of_rows
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 
@@ -28,7 +29,8 @@ def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Paramet
 
     @functools.wraps(method)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if len(args) > place and takes_two(args[0]) and hasattr(args[place], "__len__"):
+        is_column = len(args) > place and {"__len__", "__next__"} & {*dir(args[place])}
+        if is_column and takes_two(args[0]):
             model, first, second, *others = args
             return method(model, (first, second), *others, **kwargs)  # type: ignore[arg-type]
         return method(*args, **kwargs)
@@ -79,6 +81,55 @@ def is_for_keras(x: Any) -> bool:
         or hasattr(x, "__next__")
         or x is None
     )
+
+
+def without_generators(x: Any) -> Any:
+    """Inputs or targets as they are, where no generator of strings or labels is among them.
+
+    Raises:
+        UserError: there is one; a generator of ids is for Keras.
+    """
+    columns = [*x.values()] if isinstance(x, Mapping) else x if isinstance(x, tuple) else ()
+    refused = any(hasattr(each, "__next__") for each in columns)
+    if hasattr(x, "__next__"):
+        x, is_of_ids = _started(x)
+        refused = not is_of_ids
+    if refused:
+        raise UserError(
+            "a generator of strings or labels can be read only once; give lists, or a dataset: "
+            "tf.data.Dataset.from_generator(…).batch(32)"
+        )
+    return x
+
+
+def from_generator(x: Any) -> Any:
+    """The inputs of `predict`, where a generator of strings is read to its end.
+
+    >>> from_generator(text.upper() for text in "ab"), from_generator(zip("ab", "cd"))
+    (['A', 'B'], (['a', 'b'], ['c', 'd']))
+
+    Raises:
+        UserError: its rows are tuples of different lengths.
+    """
+    if not hasattr(x, "__next__"):
+        return x
+    x, is_of_ids = _started(x)
+    if is_of_ids:
+        return x
+    rows = [*x]
+    if not rows or not isinstance(rows[0], tuple):
+        return rows
+    if any(not isinstance(row, tuple) or len(row) != len(rows[0]) for row in rows):
+        raise UserError("the generator gives rows of different numbers of inputs; give each all")
+    return tuple(columns_of_rows(rows, len(rows[0])))
+
+
+def _started(generator: Iterator) -> tuple[Iterator, bool]:
+    """All that a generator gives, and whether that are ids, which are for Keras."""
+    first = [*itertools.islice(generator, 1)]
+    # Keras takes no other iterators.
+    whole = (each for each in itertools.chain(first, generator))
+    return whole, bool(first) and is_for_keras(inputs_of(first[0]))
 
 
 def holds_strings(dataset: tf.data.Dataset) -> bool:

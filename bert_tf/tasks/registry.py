@@ -30,6 +30,7 @@ _OWN = (
     "token_classification",
     "multiple_choice",
     "reranking",
+    "zero_shot",
     "masked_lm",
     "next_sentence",
     "embedding",

@@ -118,6 +118,8 @@ class TaskModel(EncoderModel):
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
+    # Whether `fit` trains the model; the head of others must be in their checkpoint.
+    trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
     # Whether a row is two texts; None lets the first `fit` decide.
@@ -654,8 +656,9 @@ class TaskModel(EncoderModel):
         """Answers in Python values; on ids, Keras's `predict`.
 
         Args:
-            x: the inputs, as the class says: a column, a tuple of columns, or a dataset. A second
-                column may also follow the first. One row gives one answer.
+            x: the inputs, as the class says: a column, a tuple of columns, a dataset, or a
+                generator, which is read to its end. A second column may also follow the first. One
+                row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             steps: batches to take of a dataset, or as in Keras, as `callbacks` are, for ids.
@@ -666,7 +669,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         options = {name: columns.pop(name) for name in self.answer_options if name in columns}
-        x = inputs.by_name(x, columns, self.input_names)
+        x = inputs.from_generator(inputs.by_name(x, columns, self.input_names))
         if inputs.is_for_keras(x):
             if options:
                 raise UserError(f"{', '.join(options)} is for strings, not for ids; remove it")

@@ -39,6 +39,7 @@ MENU = {
         "task_objects",
         "runs",
         "classification",
+        "zero_shot",
         "regression",
         "question_answering",
         "token_classification",

@@ -20,6 +20,7 @@ from bert_tf import (
     TextEmbedder,
     TextRegressor,
     TokenClassifier,
+    ZeroShotClassifier,
 )
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.saving import save_hub
@@ -40,6 +41,7 @@ TASKS = {
     "multi_target_regression": lambda e, t: TextRegressor(e, t, targets=["price", "size"]),
     "multiple_choice": MultipleChoice,
     "reranking": Reranker,
+    "zero_shot": lambda e, t: ZeroShotClassifier(e, t, ["entailment", "neutral", "contradiction"]),
     "question_answering": lambda e, t: QuestionAnswerer(e, t, **WINDOWS, n_best=5),
     "token_classification": lambda e, t: TokenClassifier(e, t, tiny_tags.LABELS, **TAGGING),
     "mlm": lambda e, t: MaskedLM(e, t, top_k=3),

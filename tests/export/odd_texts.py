@@ -88,7 +88,9 @@ def check(rows: Rows, answers: Mapping[str, np.ndarray], labels: Sequence[bytes]
         answers: what was said to it.
         labels: the names of the classes that the model has.
     """
-    if "label" in answers:
+    if "candidates" in rows:
+        _check_candidates(rows["candidates"], answers)
+    elif "label" in answers:
         _check_label(answers, labels)
     elif "labels" in answers and "classes" in answers:
         _check_labels(answers, labels)
@@ -141,6 +143,20 @@ def _check_choice(choices: np.ndarray, answers: Mapping[str, np.ndarray]) -> Non
             np.testing.assert_allclose(probabilities.sum(), 1, atol=1e-5)
         else:
             assert choice == -1
+
+
+def _check_candidates(candidates: np.ndarray, answers: Mapping[str, np.ndarray]) -> None:
+    assert answers["probabilities"].shape == candidates.shape
+    for row, label, probabilities in zip(
+        candidates, answers["label"], answers["probabilities"], strict=True
+    ):
+        real = row != b""
+        assert not probabilities[~real].any()
+        assert label == (row[probabilities.argmax()] if real.any() else b"")
+        if real.sum() == 1:  # alone, it has a probability of its own
+            assert 0 <= probabilities.sum() <= 1
+        elif real.any():
+            np.testing.assert_allclose(probabilities.sum(), 1, atol=1e-5)
 
 
 def _check_order(passages: np.ndarray, answers: Mapping[str, np.ndarray]) -> None:

@@ -184,6 +184,14 @@ def check_ranking(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
     assert not any(scores[count:]) and {*order[count:]} <= {-1}
 
 
+def check_zero_shot(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
+    count, probabilities = len(row["candidates"]), [*map(float, found["probabilities"])]
+    assert offsets.text(found["label"]) == answer["label"]
+    assert [*answer["probabilities"]] == row["candidates"]
+    assert_alike(probabilities[:count], [*answer["probabilities"].values()])
+    assert not any(probabilities[count:])
+
+
 def check_question(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
     text, start, end = offsets.text(found["answer"]), int(found["start"]), int(found["end"])
     assert text == answer["answer"]
@@ -252,6 +260,7 @@ CHECKS: dict[str, dict[str, Check]] = {
     "multi_target_regression": {"serving_default": check_numbers},
     "multiple_choice": {"serving_default": check_choice},
     "reranking": {"serving_default": check_ranking},
+    "zero_shot": {"serving_default": check_zero_shot},
     "question_answering": {"serving_default": check_question},
     "token_classification": {"serving_default": check_words, "entities": check_entities},
     "mlm": {"serving_default": check_fillings},

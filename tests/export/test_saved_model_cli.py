@@ -23,6 +23,7 @@ REQUESTS = {
     "regression": {"text": ["the cat sat", "a dog"]},
     "multiple_choice": {"context": ["the cat", "a dog"], "choices": [["sat", "ran"], ["sat", ""]]},
     "reranking": {"query": ["the cat", "a dog"], "passages": [["sat", "ran"], ["sat", ""]]},
+    "zero_shot": {"text": ["the cat", "a dog"], "candidates": [["sat", "ran"], ["sat", ""]]},
     "question_answering": {"question": ["cat", ""], "context": ["the cat sat on a mat", "a dog"]},
     "token_classification": {"text": ["the cat sat", ""]},
     "mlm": {"text": ["the [MASK] sat", "a dog"]},

@@ -1,6 +1,7 @@
 """Every mistake in what is given to a task model is one sentence, with its position."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -73,6 +74,10 @@ def test_labels_missing(make, what):
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
         (["bad", 1], "label 1 is a number, but label 0 is a string; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
+        ([["bad"], ["good"]], "label 0 is ['bad']; give a name, a whole number, or a one-hot row"),
+        ([[0, 1], [1, 1]], "label 1 is [1, 1]; give a name, a whole number, or a one-hot row of 2"),
+        ([[0, 1, 0]] * 2, "label 0 is [0, 1, 0]; give a name, a whole number, or a one-hot row of"),
+        (pd.Series([1, None], dtype="Int64"), "label 1 is missing"),
     ],
 )
 def test_what_is_no_label(classifier, labels, expected):
@@ -130,11 +135,28 @@ def test_an_answer_that_is_not_in_its_context():
     assert found == "answer 0, 'mat', is not at character 18 of its context; correct start"
 
 
-@pytest.mark.parametrize("answer", ["mat", {"text": "mat"}, {"start": 3}, 7, [1]])
+@pytest.mark.parametrize(
+    "answer", [{"text": 5}, {"start": 3}, 7, [1], {"text": "mat", "start": "4"}]
+)
 def test_what_is_no_answer(answer):
     found = refusal(tiny.answerer().fit, ["cat"], ["the mat"], [answer])
     assert found.startswith("answer 0 is ")
-    assert 'give a dict with "text" and "start"' in found
+    assert 'give its text, or a dict with "text" and "start"' in found
+
+
+def test_answers_whose_place_is_not_known(capsys):
+    model, answers = tiny.answerer(), ["the", "log", "mats", "MAT", *["cat", "log"] * 6]
+    model.fit(tiny.QUESTIONS, tiny.CONTEXTS, answers, verbose=0)
+    why = "because no answer is at its offset, or, without one, exactly once in the context"
+    first = "row 0 ('the'), row 2 ('mats'), row 3 ('MAT')"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"the data: questions skipped {why}: 3 of 16, the first {first}" in said
+    said = refusal(model.fit, ["cat"], ["the the"], ["the"])
+    assert said.startswith("the data: none of 1 answers is at its offset, or, without one, exactly")
+    rows = tf.data.Dataset.from_tensor_slices(((["cat"], ["the cat"]), ["cat"])).batch(1)
+    assert "the answers of a dataset are a dict of text and start" in refusal(model.fit, rows)
+    refused = refusal(tiny.answerer(unanswerable=False).fit, ["a"] * 2, ["cat"] * 2, ["cat", ""])
+    assert refused.startswith("answer 1 is missing, but the model always answers")
 
 
 def test_answers_missing():
@@ -215,13 +237,30 @@ def test_datasets_that_do_not_fit(classifier):
     assert "a dataset contains its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
 
 
-def test_a_label_in_a_dataset_that_is_unknown():
-    labels = ["bad", "ugly"]
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["bad", "ugly"], "the label 'ugly' is unknown; the labels are bad, good"),
+        ([0.5, 1.0], "the label '0.5' is unknown; the labels are bad, good"),
+        ([[0, 1], [0, 0]], "a one-hot row has no 1, or more than one"),
+        ([[0, 1, 0]] * 2, "a row of labels is not 0 or 1 for each of bad, good"),
+    ],
+)
+def test_a_label_in_a_dataset_that_is_unknown(labels, expected):
     rows = tf.data.Dataset.from_tensor_slices((TEXTS[:2], labels)).batch(2)
     model = tiny.classifier(labels=["bad", "good"])
     model.compile("sgd", run_eagerly=True)
-    assert refusal(model.fit, rows, verbose=0) == (
-        "in the dataset, the label 'ugly' is unknown; the labels are bad, good"
+    assert refusal(model.fit, rows, verbose=0) == f"in the dataset, {expected}"
+
+
+def test_a_generator_of_strings_is_no_training_data(classifier):
+    expected = "read only once; give lists, or a dataset: tf.data.Dataset.from_generator"
+    for call in (classifier.fit, classifier.evaluate):
+        assert expected in refusal(call, iter(TEXTS), LABELS)
+        assert expected in refusal(call, TEXTS, iter(LABELS))
+    assert expected in refusal(classifier.fit, TEXTS, LABELS, validation_data=iter(TEXTS))
+    assert "rows of different numbers of inputs" in refusal(
+        classifier.predict, iter([("cat", "dog"), ("cat",)])
     )
 
 

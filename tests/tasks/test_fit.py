@@ -115,6 +115,55 @@ def test_texts_may_come_in_any_form(given):
         assert np.array_equal(ours, theirs)
 
 
+ONES = np.array([0, 1] * 12)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (ONES == 1, ["False", "True"]),
+        (ONES.astype(np.float32), ["0", "1"]),
+        (np.eye(2, dtype=bool)[ONES], NAMES),
+        (np.eye(3)[ONES], ["a", "b", "c"]),
+    ],
+    ids=["booleans", "whole floats", "one-hot booleans", "one-hot floats"],
+)
+def test_labels_may_come_in_any_form(given, names):
+    model, expected = tiny.classifier(labels=names), ONES.tolist()
+    forms = [given, given.tolist(), [*given], tf.constant(given)]
+    if given.ndim == 1:
+        forms.append(pd.Series(given))
+    for form in forms:
+        assert model.target.numbers(model.given(TEXTS, form)).tolist() == expected
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS, given)).batch(24)
+    _, y = model.encode((tf.constant(TEXTS),), next(iter(rows))[1])
+    assert y.numpy().tolist() == expected
+    assert model.evaluate(rows)["loss"] == model.evaluate(TEXTS, given.tolist())["loss"]
+
+
+def test_rows_of_one_hot_labels_name_all_columns_also_those_that_do_not_occur():
+    model = tiny.classifier()
+    model.fit(TEXTS, np.eye(3)[ONES], verbose=0)
+    assert model.labels == ("0", "1", "2")
+    labels = tiny.multi_labeller(labels=NAMES)
+    rows = labels.given(TEXTS, np.stack([ONES, np.ones(24)], axis=1))
+    assert rows.targets[:2] == [("good",), ("bad", "good")]
+
+
+def test_a_generator_is_read_to_its_end(tmp_path):
+    model, pairs = tiny.classifier(labels=NAMES), tiny.classifier(labels=NAMES, pair=True)
+    model.export(tmp_path / "saved")
+    for asked in (model, bert_tf.load(tmp_path / "saved")):
+        assert asked.predict(text for text in TEXTS) == asked.predict(TEXTS)
+        assert asked.predict(text=iter(TEXTS)) == asked.predict(TEXTS)
+        assert asked.predict(iter(())) == []
+    expected = pairs.predict((TEXTS, TEXTS))
+    assert pairs.predict(zip(TEXTS, TEXTS, strict=True)) == expected
+    assert pairs.predict((iter(TEXTS), iter(TEXTS))) == expected
+    ids = model.preprocessor()(tf.constant(TEXTS[:2]))
+    np.testing.assert_allclose(model.predict((ids,) for _ in range(1)), model(ids), atol=1e-6)
+
+
 @pytest.mark.slow
 def test_pairs_are_two_columns():
     model = tiny.classifier()
@@ -424,9 +473,26 @@ def test_questions():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["mat", "log"] * 8,
+        np.array([b"mat", b"log"] * 8),
+        [["mat", "the"], ["dog log", "log"]] * 8,
+        [{"text": "mat"}, {"text": ["log"]}] * 8,
+        {"text": ["mat", "log"] * 8},
+    ],
+    ids=["texts", "bytes", "several", "dicts", "columns"],
+)
+def test_answers_without_offsets(answers):
+    model, x = tiny.answerer(), (tiny.QUESTIONS, tiny.CONTEXTS)
+    found, expected = (model.target.numbers(model.given(x, y)) for y in (answers, tiny.ANSWERS))
+    assert found.tolist() == expected.tolist()
+
+
 def test_questions_without_an_answer():
     model = tiny.answerer()
-    answers = [*tiny.ANSWERS[:-4], None, "", {}, []]
+    answers = [*tiny.ANSWERS[:-5], None, float("nan"), "", {}, []]
     data = (tiny.QUESTIONS, tiny.CONTEXTS, answers)
     history = model.fit(*data, batch_size=8, validation_data=data, verbose=0)
     assert model.unanswerable

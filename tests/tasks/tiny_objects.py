@@ -53,6 +53,11 @@ def reranker(initializer_range=0.1, **settings):
     return bert_tf.Reranker(encoder(initializer_range=initializer_range), tokenizer(), **settings)
 
 
+def zero_shot(**settings):
+    labels = ["contradiction", "entailment", "neutral"]
+    return bert_tf.ZeroShotClassifier(encoder(), tokenizer(), labels, **settings)
+
+
 def filler(**settings):
     return bert_tf.MaskedLM(encoder(), tokenizer(), **settings)
 

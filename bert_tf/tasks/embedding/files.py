@@ -136,11 +136,10 @@ def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str
         yield from read_table(path, file_format, (), optional=_KNOWN)
         return
     for line, whole in read_json_lines(path):
-        row = {
-            name: as_text(whole[name], f"{path}, line {line}, {name}")
-            for name in _KNOWN
-            if whole.get(name) is not None
-        }
+        known = {name: whole[name] for name in _KNOWN if whole.get(name) is not None}
+        if isinstance(known.get("label"), bool):
+            known["label"] = str(known["label"])  # as `class_names` has it
+        row = {name: as_text(each, f"{path}, line {line}, {name}") for name, each in known.items()}
         negatives = whole.get(_NEGATIVES, [])
         if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
             raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")

@@ -6,6 +6,7 @@ github.com/Websail-NU/CODAH): TSV without a header of category, context, four en
 """
 
 import dataclasses
+import numbers
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -46,8 +47,8 @@ class ChoiceNumber(Target):
     def checked(self, rows: Columns) -> list[int]:
         for row, value in enumerate(rows.known_targets()):
             count = len(rows.column("choices")[row])
-            is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not is_number or not 0 <= value < count:
+            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not is_number or value not in range(count):
                 raise UserError(
                     f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
                     f"of the {count} choices, counted from 0"

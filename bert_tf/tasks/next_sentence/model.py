@@ -1,6 +1,7 @@
 """Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
 
 import dataclasses
+import numbers
 from typing import Any
 
 import keras
@@ -30,7 +31,7 @@ class Follows(Target):
 
     def checked(self, rows: Columns) -> list[bool]:
         for row, value in enumerate(rows.known_targets()):
-            if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
+            if not isinstance(value, numbers.Real | np.bool_) or value not in (0, 1):
                 raise UserError(
                     f"{rows.at(row, self.what)} is {quoted(value)}; it must be True where the "
                     "second text follows the first, else False"

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import Outputs, Row, Text, batches, characters, plain, rows_of
 from bert_tf.config.arguments import checked
-from bert_tf.data.columns import Columns, as_list
+from bert_tf.data.columns import Columns, as_list, is_missing
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -19,13 +19,14 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import hide_padding
+from bert_tf.tasks import inputs
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,
     best_null_threshold,
 )
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
-from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
+from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel, head_dropout, of_columns
 from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -80,11 +81,13 @@ class QuestionAnswerer(TaskModel):
     >>> context[found["start"] : found["end"]] == found["answer"]
     True
 
-    `fit` takes (questions, contexts) with answers: of each question a dict with `text` and `start`,
-    the character of the context at which it starts, or None if the context holds no answer. It also
-    takes rows as in SQuAD: dicts with question, context and answers. `predict` returns dicts:
-    `answer`, the characters `start` to `end` (exclusive) of the context, `score`, its probability
-    among the `nbest`, and `null_score`. No answer is "" at -1.
+    `fit` takes (questions, contexts) with answers: of each question a text that occurs once in the
+    context, a dict with `text` and `start`, the character of the context at which it starts, a list
+    of these, or None or "" if the context holds no answer. Questions whose text occurs more often,
+    or not at all, are named in a message and left out. A dataset needs both `text` and `start`.
+    `fit` also takes rows as in SQuAD: dicts with question, context and answers. `predict` returns
+    dicts: `answer`, the characters `start` to `end` (exclusive) of the context, `score`, its
+    probability among the `nbest`, and `null_score`. No answer is "" at -1.
 
     A linear layer gives every token a score as the start and as the end of the answer. Called with
     the encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
@@ -236,10 +239,12 @@ class QuestionAnswerer(TaskModel):
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
             )
         if isinstance(y, Mapping):
-            pairs = zip(y["text"], y["start"], strict=True)
-            y = [{"text": text, "start": start} for text, start in pairs]
+            texts = as_list(y["text"], "answers")
+            starts = as_list(y["start"], "starts") if "start" in y else [None] * len(texts)
+            inputs.check_count((texts,), starts, "starts")
+            y = [{"text": each[0], "start": each[1]} for each in zip(texts, starts, strict=True)]
         if y is not None:
-            y = [() if each is None else each for each in as_list(y, "answers")]
+            y = [() if is_missing(each) else each for each in as_list(y, "answers")]
         return super().given(x, y, sample_weight, may_lack_targets)
 
     def learn_from(self, rows: Columns) -> None:
@@ -253,9 +258,19 @@ class QuestionAnswerer(TaskModel):
             self.unanswerable = () in answers
             self._functions.clear()
 
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        super()._learn_from_dataset(dataset, steps)
+        y = dataset.element_spec[1]
+        if not isinstance(y, Mapping) or not {"text", "start"} <= {*y}:
+            raise UserError(
+                "the answers of a dataset are a dict of text and start, the character at which it "
+                "starts; give both, or lists of texts instead of the dataset"
+            )
+
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> WindowRows:
+        rows = usable(rows)
         return WindowRows.cut(rows, self.target.numbers(rows), self.windows())
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:

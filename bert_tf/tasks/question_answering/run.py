@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.asking import plain
-from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.tfds import SPLITS
 from bert_tf.encoder.encoder import Encoder
@@ -15,7 +14,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import SpanAnswers
-from bert_tf.tasks.question_answering.squad import answer_bytes, ids_of, read_squad, read_tfds
+from bert_tf.tasks.question_answering.squad import ids_of, read_squad, read_tfds, usable
 from bert_tf.tasks.task import Task
 from bert_tf.text import Tokenizer, WindowPreprocessor
 
@@ -44,9 +43,9 @@ class QuestionAnswering(Task):
     def training_rows(self) -> Columns:
         # Questions whose answer is not at its offset are left out.
         path, *others = self.train_files()
-        rows = self._usable(path, self.read(path).first(self.data.train_rows))
+        rows = usable(self.read(path).first(self.data.train_rows))
         for more in others:
-            rows = rows.and_rows(self._usable(more, self.read(more)))
+            rows = rows.and_rows(usable(self.read(more)))
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> QuestionAnswerer:
@@ -116,26 +115,6 @@ class QuestionAnswering(Task):
         for ending, content in files.items():
             text = json.dumps(content, indent=1, ensure_ascii=False)
             write_text(folder / f"{name}{ending}.json", text + "\n")
-
-    def _usable(self, path: Path, rows: Columns) -> Columns:
-        """The questions whose answer is found, or that have none; of the others it warns."""
-        pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
-        lost = {
-            row
-            for row, (answers, context) in enumerate(pairs)
-            if answers and answer_bytes(answers, context)[0] < 0
-        }
-        if lost:
-            logger.warning(
-                f"{path}: questions skipped because no answer is at its offset: {len(lost)} of "
-                f"{len(rows)}, the first {ids_of(rows)[min(lost)]}"
-            )
-        if len(lost) == len(rows):
-            raise UserError(
-                f"{path}: none of {len(rows)} answers is at its offset; answer_start must be the "
-                "number of characters before the answer in its context"
-            )
-        return rows.take([row for row in range(len(rows)) if row not in lost])
 
 
 def _n_best(answers: SpanAnswers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:

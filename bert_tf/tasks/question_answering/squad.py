@@ -13,14 +13,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bert_tf.asking import Text, encoded, plain
+from bert_tf.console import logger
 from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, value_at, whole_text
 
+# Questions that a message names.
+_NAMED = 3
+
 
 class Answer(NamedTuple):
-    """A text and the character of the context at which it starts."""
+    """A text and the character of the context at which it starts; -1 if that is not known."""
 
     text: str
     start: int
@@ -50,7 +54,10 @@ class Span(Target):
     plural: ClassVar[str] = "answers"
 
     def checked(self, rows: Columns) -> list[tuple[Answer, ...]]:
-        """Each row has one answer, several in a list, or none; all must be in the context."""
+        """Each row has one answer, several in a list, or none.
+
+        Those with a start must be there. Others start where they occur, if they do so once.
+        """
         contexts = map(plain, rows.column("context"))
         return [
             _checked(rows.at(row, self.what), given, context)
@@ -102,6 +109,50 @@ def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
     return -1, -1
 
 
+def usable(rows: Columns) -> Columns:
+    """The questions to learn from; a message names others, whose answer has no known place.
+
+    >>> columns = ["Who?", "Who?"], ["A cat and a dog.", "A cat and a cat."]
+    >>> rows = Columns(("question", "context"), columns, ["cat", "cat"]).checked(COLUMNS, Span())
+    >>> usable(rows).targets
+    [(Answer(text='cat', start=2),)]
+
+    Raises:
+        UserError: no question is left.
+    """
+    pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
+    lost = {
+        row: answers[0].text
+        for row, (answers, context) in enumerate(pairs)
+        if answers and answer_bytes(answers, context)[0] < 0
+    }
+    if not lost:
+        return rows
+    place = "at its offset, or, without one, exactly once in the context"
+    if len(lost) == len(rows):
+        raise UserError(
+            f"{rows.source}: none of {len(rows)} answers is {place}; the offset is the number of "
+            "characters before the answer in its context"
+        )
+    names = [f"row {row}" for row in lost] if rows.ids is None else [rows.ids[row] for row in lost]
+    first = ", ".join(map("{} ({!r})".format, names[:_NAMED], lost.values()))
+    logger.warning(
+        f"{rows.source}: questions skipped because no answer is {place}: {len(lost)} of "
+        f"{len(rows)}, the first {first}"
+    )
+    return rows.take([row for row in range(len(rows)) if row not in lost])
+
+
+def only_place(text: str, context: str) -> int:
+    """The character at which a text starts that occurs exactly once, or else -1.
+
+    >>> only_place("cat", "A cat and a dog."), only_place("a", "A cat and a dog.")
+    (2, -1)
+    """
+    first = context.find(text)
+    return -1 if context.find(text, first + 1) >= 0 else first
+
+
 def ids_of(rows: Columns) -> list[str]:
     """The ids of questions; without ids their numbers.
 
@@ -127,7 +178,8 @@ def read_squad(path: Path) -> Columns:
 
     An empty list of answers means that the context holds none, like `"is_impossible": true`. It has
     no meaning together with `"is_impossible": false`, or in a file that gives no answer and marks
-    no question as impossible.
+    no question as impossible. An answer without `answer_start` is where it occurs, if it does so
+    once. The id of a question that has none is its place, such as data[3].paragraphs[0].qas[1].
 
     >>> names, target = ("question", "context"), [(Answer("café", 7),)]
     >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])
@@ -143,10 +195,9 @@ def read_squad(path: Path) -> Columns:
     places: dict[str, str] = {}
     is_labelled = False
     for place, context, row in _rows(path, read_json(path)):
-        id, question = (
-            whole_text(value_at(path, place, row, key, str)) for key in ("id", "question")
-        )
-        answers = _answers(path, place, row)
+        question = whole_text(value_at(path, place, row, "question", str))
+        id = place if row.get("id") is None else whole_text(value_at(path, place, row, "id", str))
+        answers = _answers(path, place, row, context)
         if id in places:
             raise UserError(f"{path}: {places[id]} and {place} have the same id")
         places[id] = place
@@ -223,7 +274,9 @@ def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
                 yield f"{of_paragraph}.qas[{q}]", context, row
 
 
-def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] | None:
+def _answers(
+    path: Path, place: str, row: dict[str, Any], context: str
+) -> tuple[Answer, ...] | None:
     if row.get("is_impossible") is not None and value_at(path, place, row, "is_impossible", bool):
         return ()
     if "answers" not in row:
@@ -232,7 +285,11 @@ def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] 
     for i, answer in enumerate(value_at(path, place, row, "answers", list)):
         here = f"{place}.answers[{i}]"
         text = whole_text(value_at(path, here, answer, "text", str))
-        answers.append(Answer(text, value_at(path, here, answer, "answer_start", int)))
+        if answer.get("answer_start") is None:
+            start = only_place(text, context)
+        else:
+            start = value_at(path, here, answer, "answer_start", int)
+        answers.append(Answer(text, start))
     # Files whose answers are kept secret have empty lists too.
     is_secret = not answers and row.get("is_impossible") is False
     return None if is_secret else tuple(answers)
@@ -246,31 +303,35 @@ def _checked(place: str, given: Any, context: str) -> tuple[Answer, ...]:
     """One answer, several, or none, as Python users give them."""
     if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
         # The lists of SQuAD's rows in Hugging Face's datasets.
-        texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
+        texts = list(given["text"])
+        starts = given.get("answer_start", given.get("start"))
+        starts = [None] * len(texts) if starts is None else list(starts)
         if len(texts) != len(starts):
             raise UserError(
                 f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
                 "each text"
             )
         several: list[Any] = [{"text": t, "start": s} for t, s in zip(texts, starts, strict=True)]
-    elif isinstance(given, list | tuple) and not isinstance(given, Answer):
+    elif isinstance(given, list | tuple | np.ndarray) and not isinstance(given, Answer):
         several = list(given)
     else:
-        several = [] if given == {} or given == "" else [given]
+        several = [] if given == {} else [given]
     found = []
     for each in several:
         fields = each._asdict() if isinstance(each, Answer) else each
-        fields = fields if isinstance(fields, Mapping) else {}
+        fields = fields if isinstance(fields, Mapping) else {"text": each}
         text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
         text = plain(text) if isinstance(text, bytes) else text
         if text == "" and start in (None, -1):
             continue
-        if not isinstance(text, str) or not isinstance(start, int | np.integer):
+        if not isinstance(text, str) or not isinstance(start, int | np.integer | None):
             raise UserError(
-                f'{place} is {each!r}; give a dict with "text" and "start", the position of its '
-                "first character in the context, or None if there is no answer"
+                f'{place} is {each!r}; give its text, or a dict with "text" and "start", the '
+                "position of its first character in the context, or None if there is no answer"
             )
-        if not text.strip() or start < 0 or not context.startswith(text, int(start)):
+        if start is None:
+            start = only_place(text, context)
+        elif not text.strip() or start < 0 or not context.startswith(text, int(start)):
             raise UserError(
                 f"{place}, {text!r}, is not at character {start} of its context; correct start"
             )

@@ -1,14 +1,14 @@
 """The common base of models that score several texts, each together with the same first text."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import each_answer, rows_of
+from bert_tf.asking import each_answer, rows_of, tensors_of
 from bert_tf.data.columns import Columns, GroupColumn, TextColumn
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
@@ -216,13 +216,9 @@ class GroupModel(TaskModel):
         def respond(
             outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
         ) -> Tensors:
-            width = max(len(row[others]) for row in rows)
-            is_there = np.zeros([len(rows), width], bool)
-            for i, row in enumerate(rows):
-                is_there[i, : len(row[others])] = [bool(text) for text in row[others]]
-            scores = np.full(is_there.shape, PADDING_SCORE, np.float32)
-            scores[is_there] = outputs["logit"]
-            return self.decode(tf.constant(scores))
+            given = tensors_of(rows, {first: 1, others: 2})
+            logits = tf.constant(outputs["logit"])
+            return self.decode(in_groups(given[first], given[others], lambda *_: logits))
 
         return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
@@ -232,17 +228,37 @@ class GroupModel(TaskModel):
         Pairs with the same token ids have the same score, that of the first of them.
         """
         first, others = (given[name] for name in self.input_names)
-        places = tf.where(others != "")
-        pairs = [tf.gather(first, places[:, 0]), tf.gather_nd(others, places)]
-        features = GroupPreprocessor(self.tokenizer, self.max_length)(pairs)
 
         def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
             # The score of a text does not depend on the others: each can be a group by itself.
             return self.network()({name: values[:, tf.newaxis, :] for name, values in rows.items()})
 
-        scores = tf.reshape(map_rows(score, features), [-1])
-        nothing = tf.fill(tf.shape(others), PADDING_SCORE)
-        return tf.tensor_scatter_nd_update(nothing, places, scores)
+        def scores(*pairs: tf.Tensor) -> tf.Tensor:
+            features = GroupPreprocessor(self.tokenizer, self.max_length)(pairs)
+            return tf.reshape(map_rows(score, features), [-1])
+
+        return in_groups(first, others, scores)
+
+
+def in_groups(
+    first: tf.Tensor, others: tf.Tensor, scores: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
+    """The scores of each text with its first text, float32 [batch, group, ...].
+
+    >>> others = tf.constant([["ab", ""], ["c", "def"]])
+    >>> lengths = lambda first, others: tf.cast(tf.strings.length(others), tf.float32)
+    >>> (in_groups(tf.constant(["a", "b"]), others, lengths) > 0).numpy().tolist()
+    [[True, False], [True, True]]
+
+    Args:
+        first: string [batch].
+        others: string [batch, group]; "" is padding, whose score is PADDING_SCORE.
+        scores: takes the pairs, both texts string [pairs], and returns float32 [pairs, ...].
+    """
+    places = tf.where(others != "")
+    found = scores(tf.gather(first, places[:, 0]), tf.gather_nd(others, places))
+    shape = tf.concat([tf.shape(others), tf.shape(found)[1:]], axis=0)
+    return tf.tensor_scatter_nd_update(tf.fill(shape, PADDING_SCORE), places, found)
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

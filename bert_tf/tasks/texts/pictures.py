@@ -96,7 +96,8 @@ class GroupPictures(PooledPictures):
         # The text with the highest score comes first.
         first, others = self.accepted[0]
         text, group = text_of(row, first), list_of(row, others)
-        features = self._preprocess((tf.constant([text] * len(group)), tf.constant(group)))
+        seconds = tf.constant(self.seconds(group))
+        features = self._preprocess((tf.constant([text] * len(group)), seconds))
         scores = self._scores(features).numpy()
         order = np.argsort(-scores, kind="stable").tolist()
         seen = [self._seen(f"{i + 1}: {group[i]}", without_padding(features, i)) for i in order]
@@ -108,6 +109,10 @@ class GroupPictures(PooledPictures):
     @abstractmethod
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
         """What the model says of a group, float32 [group], whose texts have these names."""
+
+    def seconds(self, group: Sequence[str]) -> list[str]:
+        """The texts of a group as the model reads them."""
+        return list(group)
 
     def _seen(self, title: str, inputs: Inputs) -> SeenInput:
         """The first text with one other, and what its tokens add to its score."""

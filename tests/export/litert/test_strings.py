@@ -22,6 +22,7 @@ GIVEN = {
     "nsp": PAIRS,
     "multiple_choice": (TEXTS, [["cat", "dogs sat"], ["a", "b", "c"]] * 2 + [["x", "y"]]),
     "reranking": (TEXTS, [["cat", "dogs sat"], ["a"], ["a", "b", "c"], ["x"], ["y", "cat"]]),
+    "zero_shot": (TEXTS, [["cat", "dogs sat"], ["a"], ["a", "b", "c"], ["x"], ["y", "cat"]]),
     "mlm": ["the [MASK] sat on [MASK] .", "[MASK]", "é [MASK] cat [MASK] dog [MASK]"],
     "question_answering": (["cat", "who sat"], ["the cat sat on the mat", "é Dogs ran, not cat"]),
 }

@@ -160,6 +160,14 @@ def test_tables_are_known_by_their_columns(tmp_path, name, lines, columns, form)
     assert (rows.values, form_of(rows)) == (columns, form)
 
 
+def test_a_label_of_json_is_named_as_in_python(tmp_path):
+    lines = ['{"text": "a", "label": true}', '{"text": "b", "label": false}']
+    assert files.read(write_lines(tmp_path / "a.jsonl", lines), "jsonl").targets == [
+        "True",
+        "False",
+    ]
+
+
 def test_sts_b_of_glue_and_the_original(tmp_path):
     header = (
         "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"

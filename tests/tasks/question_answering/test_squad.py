@@ -37,6 +37,14 @@ def test_offsets_are_turned_from_characters_into_bytes(tmp_path):
     assert rows.targets == [(Answer("Łódź", 10),)]
 
 
+def test_ids_and_offsets_may_be_missing(tmp_path):
+    bare = paragraph(answers=[{"text": "saw"}, {"text": "Łódź", "answer_start": None}])
+    del bare["qas"][0]["id"]
+    rows = read_squad(write(tmp_path, bare, paragraph(id=None)))
+    assert rows.ids == [f"data[0].paragraphs[{number}].qas[0]" for number in (0, 1)]
+    assert rows.targets[0] == (Answer("saw", 6), Answer("Łódź", -1))
+
+
 def test_the_answer_to_learn_is_the_first_that_stands_where_it_says():
     answers = (Answer("Łódź", 3), Answer(" ", 3), Answer("saw", 6), Answer("She", 16))
     start, end = answer_bytes(answers, CONTEXT)
@@ -113,7 +121,6 @@ def test_a_file_of_another_form_is_told_with_the_place(tmp_path, content, messag
         ({"question": None}, r"qas\[0\].question must be a text"),
         ({"answers": "Łódź"}, r"qas\[0\].answers must be a list"),
         ({"answers": ["Łódź"]}, r"answers\[0\] must be an object with the key 'text'"),
-        ({"answers": [{"text": "x"}]}, r"answers\[0\] has no key 'answer_start'"),
         ({"answers": [{"text": "x", "answer_start": "1"}]}, "answer_start must be a whole number"),
         ({"is_impossible": "false"}, r"qas\[0\].is_impossible must be true or false"),
         ({"id": "a"}, r"data\[0\].paragraphs\[0\].qas\[0\] and .*\[1\].qas\[0\] have the same id"),

@@ -25,6 +25,19 @@ def test_a_file_without_labels_has_none(tmp_path):
     assert (rows.values, rows.targets) == ((["a", "b"],), None)
 
 
+def test_booleans_whole_floats_and_one_hot_rows_of_json_are_labels_as_in_python(tmp_path):
+    for written_labels, expected in (
+        (["true", "false"], ["True", "False"]),
+        (["1.0", "0"], ["1", "0"]),
+        (["[0, 1]", "[1, 0]"], ["1", "0"]),
+    ):
+        lines = [f'{{"text": "a", "label": {each}}}' for each in written_labels]
+        rows = read(written(tmp_path / "a.jsonl", *lines), data_of("jsonl"), Label())
+        assert rows.targets == expected
+    table = written(tmp_path / "a.csv", "text,label", "a,true", "b,1.0")
+    assert read(table, data_of("csv"), Label()).targets == ["true", "1.0"]
+
+
 def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
     path = written(tmp_path / "test.csv", "text,label", "a,", "b, ")
     assert read(path, data_of("csv"), Label()).targets is None

@@ -1,0 +1,330 @@
+"""Labels of a text that the model was not trained on (Yin, Hay and Roth 2019, arXiv:1909.00161).
+
+A label becomes a sentence. How likely a text has it is how likely the text entails the sentence, by
+a classifier that was trained on natural language inference (NLI).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, cast
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Answers, Outputs, Row, Text, plain, tensors_of
+from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Column, GroupColumn, TextColumn, as_list
+from bert_tf.data.targets import class_names
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
+from bert_tf.export.service import Signature, Tensors
+from bert_tf.io.json_files import as_json
+from bert_tf.models.logits import PADDING_SCORE
+from bert_tf.tasks import inputs
+from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.task_model import of_columns
+from bert_tf.tasks.texts.groups import alike_where_equal, in_groups
+from bert_tf.text import Tokenizer
+from bert_tf.text.parts import first_equal
+
+_GAP = "{}"
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class ZeroShotClassifier(TextClassifier):
+    """Gives a text one of some labels that are named only when it is asked.
+
+    `ZeroShotClassifier.from_checkpoint("typeform/distilbert-base-uncased-mnli")` answers as it is,
+    and so does any BERT that was trained on natural language inference. Here the encoder is tiny
+    and has random weights:
+
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late food".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> nli = ["contradiction", "entailment", "neutral"]
+    >>> model = ZeroShotClassifier(Encoder(config), tokenizer, nli)
+    >>> answer = model.predict("It came late", labels=["delivery", "food"])
+    >>> answer["label"] in ("delivery", "food")
+    True
+    >>> {label: round(each, 1) for label, each in answer["probabilities"].items()}  # untrained
+    {'delivery': 0.5, 'food': 0.5}
+
+    `predict` takes texts with `labels=` for all of them, or (texts, candidates), where each text
+    has a list of its own. It returns dicts: `label`, its `probability`, and the `probabilities` of
+    all labels, which add up to 1. With `multi_label`, or for one label alone, each has a
+    probability of its own, that of entailment against contradiction. These are the numbers of
+    transformers' pipeline "zero-shot-classification". `fit` and `evaluate` are refused.
+
+    Called with the encoder's inputs, the model returns float32 logits [batch, classes] of natural
+    language inference, as the `TextClassifier` that it was opened from.
+
+    Args:
+        encoder, tokenizer: what reads the texts.
+        labels: names of the classes of natural language inference, in the order of the logits. One
+            starts with "entail", one with "contra"; of two, the other one is the contradiction.
+        pair: true.
+        max_length: most tokens of a text with a hypothesis; longer ones are cut (128; a checkpoint
+            that is opened reads as many as it can).
+        dropout: rate on the pooled output; None takes the encoder's.
+        multi_label: whether any number of labels may be right.
+        hypothesis_template: a sentence with one {}, where the label is inserted.
+
+    Raises:
+        UserError: other labels, a model of single texts, or a template without {}.
+    """
+
+    columns: ClassVar[tuple[Column, ...]] = (TextColumn("text"), GroupColumn("candidates"))
+    trains = False
+    options: ClassVar[Mapping[str, str]] = {}
+    answer_names = ("label", "probabilities")
+    padded_lists = (("probabilities",),)
+    setting_names = ("max_length", "multi_label", "hypothesis_template")
+    answer_options = ("labels", "multi_label", "hypothesis_template")
+    example: ClassVar[Mapping[str, Any]] = {
+        "text": ["It came late and cold."],
+        "candidates": [["delivery", "food", "service"]],
+    }
+
+    @checked
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        labels: Sequence[Any] | None = None,
+        pair: bool | None = True,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        multi_label: bool = False,
+        hypothesis_template: str = "This example is {}.",
+        **kwargs: Any,
+    ):
+        if pair is False:
+            raise UserError("a ZeroShotClassifier reads pairs; give a classifier of pairs")
+        kwargs.setdefault("name", "zero_shot_classifier")
+        self._entailment = self._contradiction = 0
+        if labels is None or not len(labels):
+            _places([])
+        super().__init__(encoder, tokenizer, labels, True, max_length, dropout, **kwargs)
+        self.multi_label = multi_label
+        self.hypothesis_template = _checked_template(hypothesis_template)
+
+    def name_classes(self, labels: Sequence[Any]) -> None:
+        self._entailment, self._contradiction = _places(class_names(as_list(labels, "labels")))
+        super().name_classes(labels)
+
+    def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises UserError: there is nothing to train or to evaluate."""
+        raise UserError(
+            "a ZeroShotClassifier is not trained or evaluated; fine-tune a TextClassifier on pairs "
+            "of natural language inference, and open that as a ZeroShotClassifier"
+        )
+
+    fit = evaluate = _cannot_train
+
+    def hypothesis(self, label: str) -> str:
+        """The sentence that says that a text has a label."""
+        return self.hypothesis_template.replace(_GAP, label)
+
+    def score(self, logits: tf.Tensor, alone: Any) -> tf.Tensor:
+        """The logit of a label: that of entailment, minus that of contradiction where it counts.
+
+        Args:
+            logits: float32 [..., classes].
+            alone: bool, whether a label has a probability of its own.
+        """
+        entailment, contradiction = (
+            logits[..., place] for place in (self._entailment, self._contradiction)
+        )
+        return tf.where(alone, entailment - contradiction, entailment)
+
+    # ---- Answering ----------------------------------------------------------------------------
+
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+        texts, lists = columns
+        hypotheses = [[self.hypothesis(plain(label)) for label in labels] for labels in lists]
+        return super().count_cut([texts, hypotheses])
+
+    def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """float32 [batch, candidates, classes]: the logits of natural language inference for each
+        candidate; PADDING_SCORE for padding, "".
+        """
+        before, after = self.hypothesis_template.split(_GAP)
+
+        def logits(texts: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            hypotheses = tf.strings.join([before, labels, after])
+            return super(ZeroShotClassifier, self).scores({"text": texts, "candidates": hypotheses})
+
+        return in_groups(given["text"], given["candidates"], logits)
+
+    def signatures(self) -> dict[str, Signature]:
+        """`label` string [batch], "" where there are no candidates, and `probabilities` float32
+        [batch, candidates], 0 for a candidate "", which is padding.
+
+        Of equal candidates the first is the label, and all have the same probability.
+        """
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self._answered(self.scores(given), given["candidates"])
+
+        signatures = super().signatures()
+        return signatures | {"serving_default": of_columns(self, answer)}
+
+    def _answered(self, logits: tf.Tensor, candidates: tf.Tensor) -> Tensors:
+        """The outputs of `serving_default`, from what `scores` gives."""
+        is_there = logits[..., 0] > PADDING_SCORE
+        count = tf.reduce_sum(tf.cast(is_there, tf.int32), axis=1, keepdims=True)
+        alone = tf.logical_or(self.multi_label, count == 1)
+        scores = tf.where(is_there, self.score(logits, alone), -float("inf"))
+        values = tf.where(alone, tf.sigmoid(scores), tf.nn.softmax(scores))
+        probabilities = tf.where(is_there, alike_where_equal(values, scores), 0.0)
+        # One more column, so that there is something to choose from.
+        best = tf.argmax(tf.pad(scores, [[0, 0], [0, 1]], constant_values=-1e30), axis=1)
+        names = tf.pad(candidates, [[0, 0], [0, 1]])
+        return {
+            "label": tf.gather(names, best, batch_dims=1),
+            "probabilities": tf.gather(probabilities, first_equal(logits)),
+        }
+
+    @classmethod
+    def answers(
+        cls,
+        model: Answers,
+        x: Any,
+        *args: Any,
+        labels: Any = None,
+        multi_label: bool | None = None,
+        hypothesis_template: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As of `TaskModel`, with options of `predict`.
+
+        Args:
+            model, x, *args, **kwargs: as there.
+            labels: names for all texts; None where `x` has candidates.
+            multi_label, hypothesis_template: for this call; None are the model's own. An export has
+                no others.
+
+        Raises:
+            UserError: as there; labels are missing, or one occurs twice; or an export is asked for
+                another setting than its own.
+        """
+        given = {"multi_label": multi_label, "hypothesis_template": hypothesis_template}
+        own = dict(model.settings)  # type: ignore[attr-defined]
+        changed = {
+            name: value for name, value in given.items() if value not in (None, own.get(name))
+        }
+        x = _with_candidates(x, labels)
+        if not changed:
+            return super().answers(model, x, *args, **kwargs)
+        if not isinstance(model, cls):
+            name = next(iter(changed))
+            raise UserError(
+                f"the export answers with {name}={own.get(name)!r}; export the model again with "
+                f"{name}={changed[name]!r}, or leave it out"
+            )
+        _checked_template(str(changed.get("hypothesis_template", _GAP)))
+        try:
+            for name, value in changed.items():
+                setattr(model, name, value)
+            return super().answers(model, x, *args, **kwargs)
+        finally:
+            for name in changed:
+                setattr(model, name, own[name])
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
+        """`label`, its `probability`, and the `probabilities` of all labels."""
+        labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
+        for number, label in enumerate(labels):
+            if label in labels[:number]:
+                raise UserError(f"the label {label!r} occurs twice; give each label once")
+        probabilities = outputs["probabilities"][place][: len(labels)]
+        return {
+            "label": as_json(outputs["label"][place]),
+            "probability": as_json(probabilities.max()),
+            "probabilities": dict(zip(labels, as_json(probabilities), strict=True)),
+        }
+
+    # ---- Devices ------------------------------------------------------------------------------
+
+    def device_form(self) -> DeviceForm:
+        """Of a text with a hypothesis: `scores`, the logits of natural language inference, float32
+        [1, classes], and `probability` float32 [1], of entailment against contradiction.
+        """
+
+        def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
+            scores = self.network()(features)
+            return {"scores": scores, "probability": tf.sigmoid(self.score(scores, True))}
+
+        outputs = {"scores": output(len(self.labels)), "probability": output()}
+        return DeviceForm(outputs, answer, lambda found, _: found["scores"])
+
+    def strings_form(self) -> StringsForm:
+        """`text`, `hypothesis`, and the outputs of `device_form`."""
+        form, names = self.device_form(), ("text", "hypothesis")
+
+        def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+            texts = [self.hypothesis(plain(label)) for label in row["candidates"] if label]
+            return [{"text": row["text"], "hypothesis": text} for text in texts]
+
+        def respond(
+            outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
+        ) -> Tensors:
+            given = tensors_of(rows, {"text": 1, "candidates": 2})
+            scores = tf.constant(outputs["scores"])
+            logits = in_groups(given["text"], given["candidates"], lambda *_: scores)
+            return self._answered(logits, given["candidates"])
+
+        return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
+
+
+def _places(labels: Sequence[str]) -> tuple[int, int]:
+    """The places of entailment and contradiction among the classes of a head.
+
+    >>> _places(["neutral", "ENTAILMENT", "contradiction"]), _places(["entailment", "other"])
+    ((1, 2), (0, 1))
+    """
+    lower = [label.lower() for label in labels]
+    entailed = [i for i, label in enumerate(lower) if label.startswith("entail")]
+    others = [i for i, label in enumerate(lower) if label.startswith("contra")]
+    if len(labels) == 2 and entailed and not others:
+        others = [1 - entailed[0]]
+    if not entailed or not others:
+        found = f"its labels are {', '.join(labels)}" if labels else "it has none"
+        raise UserError(
+            "a ZeroShotClassifier requires a classifier of natural language inference, with the "
+            f"labels entailment and contradiction, but {found}; fine-tune a TextClassifier on such "
+            "pairs, or give the names of its classes with labels="
+        )
+    return entailed[0], others[0]
+
+
+def _checked_template(template: str) -> str:
+    """A template as it is. Raises UserError if it has not one place for the label."""
+    if not isinstance(template, str) or template.count(_GAP) != 1:
+        raise UserError(
+            f"hypothesis_template is {template!r}; give a sentence with one {{}}, where the label "
+            "is inserted"
+        )
+    return template
+
+
+def _with_candidates(x: Any, labels: Any) -> Any:
+    """The inputs of `predict` with candidates for each text."""
+    has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
+    if labels is None:
+        if not has_candidates:
+            raise UserError(
+                "the labels are missing; give predict(texts, labels=[…]), or lists of candidates, "
+                "predict((texts, candidates))"
+            )
+        return x
+    if has_candidates:
+        raise UserError("there are labels and candidates; give only one of them")
+    names = class_names(as_list(labels, "labels"))
+    if not names:
+        raise UserError("there are no labels; give at least one")
+    rows, single = inputs.asked(x, (TextColumn("text"),))
+    texts = [row["text"] for row in rows]
+    return (texts[0], names) if single else (texts, [names] * len(texts))
