@@ -29,6 +29,7 @@ from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr
+from bert_tf.training.adapter import Adapter
 from bert_tf.training.checkpointing import DEV_DATA, TEACHER, TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
@@ -216,6 +217,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         setup.load_initial_weights(run, model, task.labels)
         layerwise_lr.freeze(encoder, settings)
         model.teaching = data.teaching(run.config, model)
+        if settings.adapter is not None:
+            Adapter(model, settings.adapter).attach()
         task.compile(
             model,
             optimizer=make_optimizer(settings, steps, layerwise_lr.rate_factors(encoder, settings)),
@@ -260,6 +263,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         cluster,
     )
     model.teaching = None
+    if model.adapter is not None:
+        model.adapter.merge()
 
     def finish() -> dict[str, float]:
         metrics = score(task, model, dev, run.predictions, "dev")

@@ -52,10 +52,11 @@ from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
-from bert_tf.tasks import fitting, from_checkpoint, inputs, registry
+from bert_tf.tasks import adapters, fitting, from_checkpoint, inputs, registry
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
 from bert_tf.text.parts import first_equal, map_rows
+from bert_tf.training.adapter import without_adapter
 from bert_tf.training.custom_gradients import gradients_forgotten
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
@@ -530,6 +531,7 @@ class TaskModel(EncoderModel):
             )
         _set_tokenizer(self, Tokenizer.of(vocabulary, settings))
 
+    @without_adapter
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs: Any) -> None:
         """Keras's `save`: a `.keras` file with vocabulary and labels inside, written atomically.
 
@@ -557,6 +559,11 @@ class TaskModel(EncoderModel):
             if hidden is not None:
                 self.optimizer = hidden
 
+    save_weights = without_adapter(keras.Model.save_weights)
+    save_adapter = adapters.save
+    load_adapter = adapters.load
+
+    @without_adapter
     def save_checkpoint(self, folder: str | os.PathLike, format: str = "bert_tf") -> None:
         """Writes the model with its tokenizer as a new folder of another program's format.
 
@@ -573,6 +580,7 @@ class TaskModel(EncoderModel):
         """
         conversion.save(self, folder, format)
 
+    @without_adapter
     @checked
     def export(
         self,

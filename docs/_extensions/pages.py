@@ -50,6 +50,7 @@ MENU = {
         "paper_tasks",
         "training_at_scale",
         "distillation",
+        "adapters",
         "checkpoints",
         "exporting",
         "serving",
