@@ -38,6 +38,7 @@ class Arguments(Section):
     batch_size: Count | None
     class_weight: dict[int | str, Weight] | None
     epochs: Count
+    few_shot: bool
     initial_epoch: Natural
     learning_rate: Positive | None  # or a schedule
     rematerialize: bool

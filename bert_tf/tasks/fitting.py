@@ -9,10 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from pydantic import ValidationError
 
 from bert_tf.asking import say_cut
-from bert_tf.config.arguments import checked
+from bert_tf.config.arguments import checked, plain
 from bert_tf.config.distillation import DistillationLosses
+from bert_tf.config.refusals import mistake
 from bert_tf.config.train import FinetuningTrain, LoraConfig
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns
@@ -21,7 +23,6 @@ from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
-from bert_tf.tasks.adapters import settings_of
 from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
@@ -99,7 +100,7 @@ def fit(
         "initial_epoch": initial_epoch,
         "validation_freq": validation_freq,
     }
-    adapter = settings_of(lora)
+    adapter = _settings_of(lora)
     model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
     if inputs.is_for_keras(x):
@@ -231,6 +232,15 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
         yield
     finally:
         model.teaching, model.train_function = None, None
+
+
+def _settings_of(lora: Any) -> LoraConfig | None:
+    """The argument `lora` of `fit`. Raises UserError if it is not what `train.lora` may be."""
+    values = {"steps": 1, "lora": plain(lora)}
+    try:
+        return FinetuningTrain.model_validate(values).adapter
+    except ValidationError as error:
+        raise UserError(mistake(error, FinetuningTrain, values)[1]) from None
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from bert_tf.asking import (
     say_cut,
     tensors_of,
 )
-from bert_tf.checkpoints import conversion
+from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
@@ -52,7 +52,7 @@ from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
-from bert_tf.tasks import adapters, fitting, from_checkpoint, inputs, registry
+from bert_tf.tasks import fitting, from_checkpoint, inputs, registry
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
 from bert_tf.text.parts import first_equal, map_rows
@@ -303,8 +303,12 @@ class TaskModel(EncoderModel):
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
         fitting.check_ready(self)
-        pooled = self.encoder.pooled(inputs, training=training)
+        pooled = self.pooled(inputs, training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
+
+    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """What the default head reads: [batch, hidden], by default the pooler's output."""
+        return self.encoder.pooled(inputs, training=training)
 
     def rebuilt(self, encoder: Encoder) -> Self:
         model = _like(self, encoder, self.settings)
@@ -560,8 +564,8 @@ class TaskModel(EncoderModel):
                 self.optimizer = hidden
 
     save_weights = without_adapter(keras.Model.save_weights)
-    save_adapter = adapters.save
-    load_adapter = adapters.load
+    save_adapter = peft.save
+    load_adapter = peft.load
 
     @without_adapter
     def save_checkpoint(self, folder: str | os.PathLike, format: str = "bert_tf") -> None:

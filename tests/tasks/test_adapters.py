@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_one_sentence(tmp_path):
     for case, place, message in (
         (other, folder, "has the labels bad, good, but the model has x, y"),
         (wide, folder, "classifier/kernel has shape [16, 2], but the model needs [8, 2]"),
-        (objects.classifier(), deep, "the model has no weight for encoder.layer.1."),
+        (objects.classifier(), deep, "the model has no place for encoder.layer.1."),
         (objects.classifier(), tmp_path, "adapter_config.json"),
     ):
         with pytest.raises(UserError) as refused:
