@@ -563,7 +563,10 @@ class TaskModel(EncoderModel):
             if hidden is not None:
                 self.optimizer = hidden
 
-    save_weights = without_adapter(keras.Model.save_weights)
+    @without_adapter
+    def save_weights(self, filepath: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
+        super().save_weights(filepath, *args, **kwargs)
+
     save_adapter = peft.save
     load_adapter = peft.load
 

@@ -56,6 +56,9 @@ class LabelRun(FinetuningRun):
     """What runs that label texts share."""
 
     train: LabelTrain
+    """How the weights are trained. A list of values for a key is a search over them, except for
+    train.deterministic, train.strategy and train.tpu.
+    """
 
     @model_validator(mode="after")
     def _few_labels_are_all(self) -> Self:

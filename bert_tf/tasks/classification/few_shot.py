@@ -46,8 +46,8 @@ def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.nd
     >>> first, second, alike = contrastive_pairs(np.array([0, 0, 1]), seed=0)
     >>> sorted(zip(first.tolist(), second.tolist(), alike.tolist()))[:3]
     [(0, 0, 1.0), (0, 1, 1.0), (0, 2, 0.0)]
-    >>> len(alike), alike.sum()
-    (8, 4.0)
+    >>> len(alike), int(alike.sum())
+    (8, 4)
 
     Args:
         targets: int [texts], classes; or float [texts, classes] of 0 and 1, where texts are alike
