@@ -3,10 +3,10 @@
     python -m experiments.few_shot --data sst2 --checkpoint all-MiniLM-L6-v2 --out few_shot
 
 In each of ten draws, as many rows of each label as `--per-label` says are drawn from
-DATA/train.tsv, each method learns from them, and DATA/dev.tsv is scored. setfit 1.2 or later is compared if it is
-installed. Results are in OUT/results.json, and a stopped command goes on where it was. In the end a
-table is printed: the mean accuracy of each method and its standard error, and the mean of the
-differences to few_shot and its standard error.
+DATA/train.tsv, each method learns from them, and DATA/dev.tsv is scored. setfit 1.2 or later is
+compared if it is installed. Results are in OUT/results.json, and a stopped command goes on where it
+was. In the end a table is printed: the mean accuracy of each method with its standard error, and
+the mean of its differences to few_shot.
 """
 
 import argparse
