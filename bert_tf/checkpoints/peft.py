@@ -161,8 +161,13 @@ def load(model: Any, folder: str | os.PathLike) -> None:
             model of other sizes or labels.
     """
     folder = Path(folder)
-    updates, others = _read(folder, model)
-    _name_classes(model, folder, others)
+    try:
+        updates, others = _read(folder, model)
+        _name_classes(model, folder, others)
+    except UserError:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UserError(f"{folder} is damaged ({error}); copy it again") from None
     variables = weight_names(model)
     shapes = {
         name: (array.shape, getattr(variables.get(name), "shape", ()))
@@ -207,7 +212,7 @@ def _read(folder: Path, model: Any) -> tuple[Updates, dict[str, np.ndarray]]:
     fields = plain_json.read_object(path, "adapter configuration")
     notes = keys.check(path, fields, CONFIG_FILE)
     rank, alpha = fields.get("r"), fields.get("lora_alpha")
-    if not (type(rank) is int and rank > 0 and isinstance(alpha, int | float) and alpha > 0):
+    if not (type(rank) is int and rank > 0 and isinstance(alpha, int | float) and 0 < alpha < 1e9):
         raise UserError(
             f"{path}: r is {rank!r} and lora_alpha {alpha!r}; they must be a rank of at least 1 "
             "and a positive number"
