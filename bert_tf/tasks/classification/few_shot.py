@@ -95,8 +95,9 @@ def train(
         UserError: pairs of texts or a dataset, an argument without effect, a label without an
             example, or texts that all have the same labels.
     """
-    for name in others:
-        raise UserError(f"{name} has no effect with few_shot; remove it")
+    for name, value in others.items():
+        if value is not None:
+            raise UserError(f"{name} has no effect with few_shot; remove it")
     if model.is_compiled_by_user():
         raise UserError("few_shot has an optimizer of its own; do not compile the model")
     if isinstance(x, tuple | tf.data.Dataset) or inputs.is_for_keras(x):

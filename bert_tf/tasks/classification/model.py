@@ -115,7 +115,10 @@ class TextClassifier(TaskModel):
         return super().fit(x, y, *args, **kwargs)
 
     def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        vectors = pool(self.encoder, inputs, (self.pooling or "pooled",), training)
+        if self.pooling is None:
+            vectors = super().pooled(inputs, training)
+        else:
+            vectors = pool(self.encoder, inputs, (self.pooling,), training)
         return normalized(vectors) if self.normalize else vectors
 
     @property
