@@ -160,6 +160,11 @@ def _supplement(
             f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
             "only bert_tf computes the same outputs from this checkpoint"
         )
+    if heads.of(description.model).pools and "pooling" in description.settings:
+        logger.warning(
+            f"{form.READER} will read the pooler's output, but the head was trained with pooling "
+            f"{description.settings['pooling']}; only bert_tf computes the same outputs"
+        )
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
     layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})

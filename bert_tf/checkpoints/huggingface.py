@@ -201,7 +201,7 @@ def write_weights(
 ) -> None:
     """Writes the checkpoint into the existing `folder`."""
     hub = MODELS[description.encoder.model_type]
-    architecture = _architecture(description, hub)
+    architecture = architecture_of(description, hub)
     named = TABLE.write(weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
     head = heads.of(description.model)
@@ -348,7 +348,7 @@ def _numbered(classes: int) -> tuple[str, ...]:
     return tuple(f"LABEL_{number}" for number in range(classes))
 
 
-def _architecture(description: Description, hub: HubModel) -> str:
+def architecture_of(description: Description, hub: HubModel) -> str:
     """BERT's name of the class of transformers for a model; `_BARE` if there is none."""
     named = _reader(description.model)
     if heads.MASKED_LM in heads.of(description.model).pretraining:

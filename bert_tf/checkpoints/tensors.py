@@ -96,6 +96,11 @@ def load(path: Path) -> dict[str, np.ndarray]:
     return _from_file(path, lambda file: file.get_tensors())
 
 
+def metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file, errors as `load`."""
+    return _from_file(path, lambda file: file.metadata() or {})
+
+
 def _shapes(file: "safe_open") -> dict[str, tuple[int, ...]]:
     names = file.keys()
     return {name: tuple(file.get_slice(name).get_shape()) for name in names}

@@ -38,6 +38,7 @@ class Arguments(Section):
     batch_size: Count | None
     class_weight: dict[bool | int | float | str, Weight] | None
     epochs: Count
+    few_shot: bool
     initial_epoch: Natural
     learning_rate: Positive | None  # or a schedule
     rematerialize: bool
@@ -117,7 +118,7 @@ def checked_argument(name: str, value: Any) -> Any:
     if kind is None or name == "learning_rate" and callable(value):
         return value
     try:
-        return kind.validate_python(_plain(value))
+        return kind.validate_python(plain(value))
     except ValidationError as error:
         raise UserError(sentence(closest(error.errors(include_url=False)), name)) from None
 
@@ -145,12 +146,12 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     return call
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value without types of NumPy, and a list, a range or a set as a tuple."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(each) for key, each in value.items()}
+        return {plain(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | range | set | frozenset):
-        return tuple(map(_plain, value))
+        return tuple(map(plain, value))
     return value

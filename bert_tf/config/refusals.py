@@ -50,7 +50,7 @@ def mistake(
         return keys, f"missing key {'.'.join((*within, *map(str, first['loc'])))}; add it"
     if "error" in first.get("ctx", {}):  # a rule on several keys
         return keys, str(first["ctx"]["error"])
-    ways = closest([each for each in errors if each["loc"][:2] == first["loc"][:2]])
+    ways = closest([each for each in errors if _keys_in(values, each["loc"])[:2] == keys[:2]])
     name = ".".join((*within, *_keys_in(values, ways[0]["loc"])))[:_SHOWN]
     return keys, sentence(ways, name)
 

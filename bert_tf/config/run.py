@@ -4,6 +4,7 @@ import itertools
 from typing import Literal, Self
 
 from pydantic import PrivateAttr, model_validator
+from pydantic_core import to_jsonable_python
 
 from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData, PretrainingData
@@ -83,7 +84,7 @@ class RunConfig(Section):
     def to_yaml(self) -> str:
         """The configuration with every default written out; `load` makes the same of it."""
         values = self.model_dump(mode="json")
-        values["train"] |= {key: list(each) for key, each in self.search.items()}
+        values["train"] |= to_jsonable_python(self.search)
         return yaml_files.write(values)
 
 

@@ -3,11 +3,21 @@
 In a file any of these keys may be a list: then all values are tried.
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from bert_tf.config.section import Count, Length, Natural, Positive, Section, Seed, Share, Weight
+from bert_tf.config.section import (
+    Count,
+    Length,
+    Natural,
+    Positive,
+    Rate,
+    Section,
+    Seed,
+    Share,
+    Weight,
+)
 
 # Keys that all runs of a search share, as a process has one value of them.
 NOT_SEARCHED = ("deterministic", "strategy", "tpu")
@@ -166,6 +176,27 @@ def _allow_lists(schema: dict[str, Any]) -> None:
             value["anyOf"] = [*each.get("anyOf", [each]), lists]
 
 
+Target = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
+
+
+class LoraConfig(Section):
+    """Low-rank updates, which are trained instead of the encoder (LoRA, Hu et al. 2021)."""
+
+    rank: Count = 8
+    """Rank of each update."""
+    alpha: Positive | None = None
+    """The updates are multiplied by alpha / rank; null is twice the rank."""
+    dropout: Rate = 0.0
+    """Dropout on what the updates read."""
+    targets: Annotated[tuple[Target, ...], Field(min_length=1)] = get_args(Target)
+    """Which weights of each block have an update."""
+
+    @property
+    def scale(self) -> float:
+        """What the updates are multiplied by."""
+        return 2.0 if self.alpha is None else self.alpha / self.rank
+
+
 class FinetuningTrain(TrainConfig):
     """How an encoder is fine-tuned. A list of values for a key is a search over them."""
 
@@ -174,6 +205,11 @@ class FinetuningTrain(TrainConfig):
     frozen_layers: Natural | None = None
     """Layers that are not trained: 0 freezes the embeddings, n also the first n blocks; null trains
     everything.
+    """
+    lora: LoraConfig | Count | None = None
+    """Train low-rank updates of the encoder's weights instead of the weights: their rank, or a
+    section. The head is trained as usual. Checkpoints contain the sums of weights and updates; null
+    trains the weights themselves.
     """
     layer_decay: Share = 1.0
     """The learning rate of each layer is this times that of the layer above it; 1 gives all layers
@@ -187,3 +223,8 @@ class FinetuningTrain(TrainConfig):
     """Stop after this many evaluations without an improvement; null trains to the end."""
     keep: Literal["last", "best"] = "last"
     """Which weights the run ends with: those of the `last` step, or of the `best` evaluation."""
+
+    @property
+    def adapter(self) -> LoraConfig | None:
+        """The settings of `lora`, which may be the rank alone."""
+        return LoraConfig(rank=self.lora) if isinstance(self.lora, int) else self.lora

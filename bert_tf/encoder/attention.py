@@ -100,7 +100,7 @@ class SelfAttention(keras.layers.Layer):
             [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
             [batch, heads, row_len, head_size].
         """
-        projected = self.query_key_value(tokens)
+        projected = self.query_key_value(tokens, training=training)
         if positions is None:
             query, key, value = layout.to_heads(projected, self.num_heads, 3)
         else:
@@ -117,7 +117,7 @@ class SelfAttention(keras.layers.Layer):
             mixed = layout.from_heads(mixed)
         else:
             mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
-        return self.output_projection(mixed), {
+        return self.output_projection(mixed, training=training), {
             "attention_probabilities": probabilities,
             "query": query,
             "key": key,

@@ -75,7 +75,8 @@ class TransformerBlock(keras.layers.Layer):
             tokens = layout.select(tokens, positions)
         drawn = self.attention_dropout.draw(tf.shape(mixed), training)
         tokens = self.attention_layer_norm(mixed, tokens, drawn=drawn, training=training)
-        expanded = self.output_projection(self.intermediate(tokens, training=training))
+        expanded = self.intermediate(tokens, training=training)
+        expanded = self.output_projection(expanded, training=training)
         drawn = self.output_dropout.draw(tf.shape(expanded), training)
         tokens = self.output_layer_norm(expanded, tokens, drawn=drawn, training=training)
         return tokens, intermediates

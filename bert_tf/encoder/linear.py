@@ -19,7 +19,13 @@ class Linear(keras.layers.Layer):
     Args:
         units: width of the output.
         activation: None, "tanh", "relu", "gelu" or "gelu_new".
+
+    Attributes:
+        update: what is added to x @ kernel, from x and `training`; None is nothing. While an
+            adapter is trained (`bert_tf.training.adapter`), it is a low-rank product.
     """
+
+    update: Callable[[tf.Tensor, bool], tf.Tensor] | None = None
 
     def __init__(
         self,
@@ -48,6 +54,8 @@ class Linear(keras.layers.Layer):
         """[tokens, input_size] -> [tokens, units]."""
         activate = self._activate_in_training if training else self._activate
         products = tf.matmul(tokens, self.kernel)
+        if self.update is not None:
+            products += self.update(tokens, training)
         return activate(_with_bias(products, tf.convert_to_tensor(self.bias)))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

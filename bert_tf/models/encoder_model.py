@@ -39,6 +39,10 @@ class EncoderModel(keras.Model):
         accumulation_steps: as for `compile`.
         teaching: what the model learns from a teacher (`bert_tf.distillation.teaching.Teaching`);
             None if it learns from targets alone.
+        adapter: what is trained instead of the encoder's weights, during `fit` with `lora`
+            (`bert_tf.training.adapter.Adapter`).
+        updates: what the last such `fit` has added to the weights, or a loaded adapter; see
+            `save_adapter` of a task model.
 
     Raises:
         UserError: the head reads the pooled output, but the encoder has no pooler.
@@ -64,6 +68,8 @@ class EncoderModel(keras.Model):
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
         self.teaching: Any = None
+        self.adapter: Any = None
+        self.updates: Any = None
 
     @property
     def rematerialize(self) -> bool:
@@ -164,9 +170,17 @@ class EncoderModel(keras.Model):
         super().export(*args, **kwargs)
 
     @property
+    def weights(self) -> list[keras.Variable]:
+        """Keras's, and those of an adapter while it is trained."""
+        return [*super().weights, *(self.adapter.weights if self.adapter is not None else ())]
+
+    @property
     def trainable_weights(self) -> list[keras.Variable]:
         """The weights that training moves, those of `teaching` among them."""
         weights = super().trainable_weights
+        if self.adapter is not None:
+            trained = self.adapter.trained
+            weights = [weight for weight in weights if id(weight) in trained]
         if self.teaching is not None:
             weights = [*weights, *self.teaching.weights]
         if self.uses_pooler or self.encoder.pooler is None:

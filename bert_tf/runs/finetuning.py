@@ -24,11 +24,13 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import score, trained
 from bert_tf.runs.search import check_sources, search
 from bert_tf.tasks import registry
-from bert_tf.tasks.from_checkpoint import find
+from bert_tf.tasks.classification import LabelTrain, few_shot
+from bert_tf.tasks.from_checkpoint import OF_VECTORS, find
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr
+from bert_tf.training.adapter import Adapter
 from bert_tf.training.checkpointing import DEV_DATA, TEACHER, TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
@@ -77,6 +79,8 @@ class _Data:
         known = None if run.initial is None else run.initial.description
         if known is not None and known.model == family.class_name:
             self.task.initial = {**known.head, **known.settings}
+        elif known is not None:
+            self.task.initial = {n: known.settings[n] for n in OF_VECTORS if n in known.settings}
         self._train: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}
@@ -88,6 +92,11 @@ class _Data:
         if self._train is None:
             self._train = self.task.training_rows()
         return self.task.of_trial(trial)
+
+    @property
+    def training_rows(self) -> Any:
+        """The training rows; they are known after `task_of`."""
+        return self._train
 
     def read(self, task: Task, split: str) -> dict[str, Any]:
         """The rows of each file of "dev" or "test", by what the names of its metrics end in."""
@@ -208,7 +217,9 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         encoder = setup.make_encoder(run, tokenizer)
         model = task.model(encoder, tokenizer)
     examples, found = data.examples(model)
-    _check_batches(task, examples, data.trials)
+    is_few = isinstance(settings, LabelTrain) and settings.few_shot
+    if not is_few:
+        _check_batches(task, examples, data.trials)
     # Rows that fill no batch at the end of an epoch are left out.
     steps_per_epoch = len(examples.lengths) // settings.batch_size
     steps = setup.total_updates(settings, steps_per_epoch)
@@ -216,6 +227,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         setup.load_initial_weights(run, model, task.labels)
         layerwise_lr.freeze(encoder, settings)
         model.teaching = data.teaching(run.config, model)
+        if settings.adapter is not None and not is_few:
+            Adapter(model, settings.adapter).attach()
         task.compile(
             model,
             optimizer=make_optimizer(settings, steps, layerwise_lr.rate_factors(encoder, settings)),
@@ -227,39 +240,42 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     sources = {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint}
     if model.teaching is not None:
         sources[TEACHER] = of_weights(model.teaching.teacher)
-    updated = train(
-        run.path,
-        settings,
-        model,
-        setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources),
-        [
-            Phase(
-                end=steps,
-                batches_from=lambda start, part, parts: training_batches(
-                    examples,
-                    settings.batch_size,
-                    settings.seed,
-                    start,
-                    part,
-                    parts,
-                    setup.fixed_length(settings),
-                    settings.group_by_length,
-                ),
-                evaluate=lambda: score(task, model, dev),
-                tokens=float(np.mean(examples.lengths)) * settings.batch_size,
-            )
-        ],
-        Evaluations(
-            settings.eval_steps or steps_per_epoch,
-            # Otherwise the evaluation that follows training is the one at its end.
-            at_end=steps_compete,
-            best_metric=task.best_metric,
-            keep_best=keep_best,
-            patience=settings.early_stopping,
+    checkpoints = setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources)
+    phase = Phase(
+        end=steps,
+        batches_from=lambda start, part, parts: training_batches(
+            examples,
+            settings.batch_size,
+            settings.seed,
+            start,
+            part,
+            parts,
+            setup.fixed_length(settings),
+            settings.group_by_length,
         ),
-        cluster,
+        evaluate=lambda: score(task, model, dev),
+        tokens=float(np.mean(examples.lengths)) * settings.batch_size,
     )
+    evaluations = Evaluations(
+        settings.eval_steps or steps_per_epoch,
+        # Otherwise the evaluation that follows training is the one at its end.
+        at_end=steps_compete,
+        best_metric=task.best_metric,
+        keep_best=keep_best,
+        patience=settings.early_stopping,
+    )
+    if is_few:
+        model.optimizer.build(model.trainable_variables)
+        # All at once: a run that was cut short begins again.
+        if not checkpoints.restore(model, evaluations):
+            few_shot.learn(model, data.training_rows, settings, verbose=2)
+            checkpoints.save(model, steps, evaluations)
+        updated: float | None = time.monotonic()
+    else:
+        updated = train(run.path, settings, model, checkpoints, [phase], evaluations, cluster)
     model.teaching = None
+    if model.adapter is not None:
+        model.adapter.merge()
 
     def finish() -> dict[str, float]:
         metrics = score(task, model, dev, run.predictions, "dev")

@@ -8,11 +8,14 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from pydantic import ValidationError
 
 from bert_tf.asking import say_cut
-from bert_tf.config.arguments import checked
+from bert_tf.config.arguments import checked, plain
 from bert_tf.config.distillation import DistillationLosses
-from bert_tf.config.train import FinetuningTrain
+from bert_tf.config.refusals import mistake
+from bert_tf.config.train import FinetuningTrain, LoraConfig
+from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import class_names
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
@@ -20,6 +23,7 @@ from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
+from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
 _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
@@ -52,6 +56,7 @@ def fit(
     seed: int | None = None,
     teacher: Any = None,
     distillation: DistillationLosses | Mapping[str, Any] | None = None,
+    lora: int | LoraConfig | Mapping[str, Any] | None = None,
 ) -> keras.callbacks.History:
     """Keras's `fit`, on strings or on ids.
 
@@ -76,6 +81,10 @@ def fit(
         distillation: the losses of the teacher and their weights, a dict of the keys of the
             section `distillation` in docs/reference/configuration.md, such as
             `{"temperature": 4.0, "hidden": 1.0}`.
+        lora: trains low-rank updates of the encoder's weights, and the head, instead of all weights
+            (LoRA): their rank, or a dict of the keys of `train.lora` in
+            docs/reference/configuration.md. Afterwards the updates are a part of the weights; see
+            `save_adapter`. A learning rate ten times as high is usual.
         epochs: as in Keras, and so are all parameters that are not named here.
 
     Returns:
@@ -92,6 +101,7 @@ def fit(
         "validation_freq": validation_freq,
     }
     x, y, validation_data = map(inputs.without_generators, (x, y, validation_data))
+    adapter = _settings_of(lora)
     model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
     if inputs.is_for_keras(x):
@@ -99,7 +109,7 @@ def fit(
             raise UserError(
                 "fit on ids requires targets, even with a teacher; give y, or fit on strings"
             )
-        with _taught(model, teacher, distillation):
+        with _taught(model, teacher, distillation), _adapted(model, adapter):
             return EncoderModel.fit(
                 model,
                 x,
@@ -168,7 +178,7 @@ def fit(
             model, validation_data, validation_batch_size, verbose, validation_freq
         )
         callbacks = _first(validation, callbacks)
-    with _taught(model, teacher, distillation, labelled):
+    with _taught(model, teacher, distillation, labelled), _adapted(model, adapter):
         if not model.is_compiled_by_user():
             _compile_for(model, steps * epochs, learning_rate)
         try:
@@ -223,6 +233,50 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
         yield
     finally:
         model.teaching, model.train_function = None, None
+
+
+def _settings_of(lora: Any) -> LoraConfig | None:
+    """The argument `lora` of `fit`. Raises UserError if it is not what `train.lora` may be."""
+    values = {"steps": 1, "lora": plain(lora)}
+    try:
+        return FinetuningTrain.model_validate(values).adapter
+    except ValidationError as error:
+        raise UserError(mistake(error, FinetuningTrain, values)[1]) from None
+
+
+@contextlib.contextmanager
+def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
+    """While a model is trained, with a new adapter if there are settings of one.
+
+    A model that its user has compiled then gets a new optimizer of the same settings, since the one
+    that it has may be made for other weights.
+    """
+    before, model.updates = model.updates, None
+    if lora is None:
+        yield
+        return
+    if before is not None:
+        logger.info(
+            "the earlier adapter is now part of the weights; save_adapter saves the new one"
+        )
+    optimizer = model.optimizer if model.is_compiled_by_user() else None
+    with scope_of(model):
+        adapter = Adapter(model, lora)
+        if optimizer is not None:
+            model.optimizer = type(optimizer).from_config(optimizer.get_config())
+    adapter.attach()
+    _trace_again(model)
+    try:
+        yield
+    finally:
+        model.updates = adapter.merge()
+        _trace_again(model)
+        if optimizer is not None:
+            model.optimizer = optimizer
+
+
+def _trace_again(model: Any) -> None:
+    model.train_function = model.test_function = model.predict_function = None
 
 
 @inputs.columns_may_follow

@@ -32,6 +32,8 @@ Model = TypeVar("Model", bound=EncoderModel)
 # The class for checkpoints of pre-training.
 _PRETRAINED = "MaskedLM"
 _POOLER = "encoder/pooler/"
+# Settings of an embedder that a head on its vectors keeps.
+OF_VECTORS = ("pooling", "normalize")
 # Arguments of constructors that are not settings.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
 
@@ -214,6 +216,9 @@ def built(
         if cls.cuts_texts:
             # A trained head reads as much as its encoder can, unless the files say otherwise.
             known = {"max_length": description.encoder.max_position_embeddings} | known
+    elif family is not None:
+        known = {n: description.settings[n] for n in OF_VECTORS if n in description.settings}
+        known = {name: value for name, value in known.items() if name in arguments}
     named: dict[str, Any] = {} if labels is None else {"labels": labels}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")

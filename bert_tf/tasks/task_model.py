@@ -28,7 +28,7 @@ from bert_tf.asking import (
     say_cut,
     tensors_of,
 )
-from bert_tf.checkpoints import conversion
+from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
@@ -56,6 +56,7 @@ from bert_tf.tasks import fitting, from_checkpoint, inputs, registry
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
 from bert_tf.text.parts import first_equal, map_rows
+from bert_tf.training.adapter import without_adapter
 from bert_tf.training.custom_gradients import gradients_forgotten
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
@@ -304,8 +305,12 @@ class TaskModel(EncoderModel):
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
         fitting.check_ready(self)
-        pooled = self.encoder.pooled(inputs, training=training)
+        pooled = self.pooled(inputs, training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
+
+    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """What the default head reads: [batch, hidden], by default the pooler's output."""
+        return self.encoder.pooled(inputs, training=training)
 
     def rebuilt(self, encoder: Encoder) -> Self:
         model = _like(self, encoder, self.settings)
@@ -532,6 +537,7 @@ class TaskModel(EncoderModel):
             )
         _set_tokenizer(self, Tokenizer.of(vocabulary, settings))
 
+    @without_adapter
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs: Any) -> None:
         """Keras's `save`: a `.keras` file with vocabulary and labels inside, written atomically.
 
@@ -559,6 +565,14 @@ class TaskModel(EncoderModel):
             if hidden is not None:
                 self.optimizer = hidden
 
+    @without_adapter
+    def save_weights(self, filepath: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
+        super().save_weights(filepath, *args, **kwargs)
+
+    save_adapter = peft.save
+    load_adapter = peft.load
+
+    @without_adapter
     def save_checkpoint(self, folder: str | os.PathLike, format: str = "bert_tf") -> None:
         """Writes the model with its tokenizer as a new folder of another program's format.
 
@@ -575,6 +589,7 @@ class TaskModel(EncoderModel):
         """
         conversion.save(self, folder, format)
 
+    @without_adapter
     @checked
     def export(
         self,

@@ -29,9 +29,12 @@ from bert_tf.checkpoints.of_run import (
 )
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder
+from bert_tf.training.adapter import merged
 from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
+# What an adapter trains, and the kernels without it; the model's own weights contain both.
+ADAPTER_FILE = "adapter.safetensors"
 
 # The names of the data's fingerprints in the state, and in messages.
 TRAINING_DATA, DEV_DATA, TEACHER = "data", "dev_data", "teacher"
@@ -78,11 +81,13 @@ class Checkpoints:
             return
         with atomic_path(step_folder(self.folder, step)) as new:
             new.mkdir()
-            native.write(new, model, self.description)
-            variables = _training_variables(model)
-            tensors.save(
-                new / OPTIMIZER_FILE, {name: value.numpy() for name, value in variables.items()}
-            )
+            with merged(model):
+                native.write(new, model, self.description)
+            files = {OPTIMIZER_FILE: _training_variables(model)}
+            if model.adapter is not None:
+                files[ADAPTER_FILE] = model.adapter.exact
+            for file, variables in files.items():
+                tensors.save(new / file, {name: each.numpy() for name, each in variables.items()})
             state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
             write_state(new, state | dict(self.data))
         self._delete_others(step)
@@ -103,7 +108,7 @@ class Checkpoints:
         state = read_state(folder)
         self._check_data(state)
         _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
-        _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
+        _fill_weights(model, folder)
         evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
         return state["step"]
 
@@ -119,7 +124,7 @@ class Checkpoints:
             raise UserError(
                 f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
             )
-        _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
+        _fill_weights(model, folder)
 
     def _check_description(self, folder: Path) -> None:
         """Raises UserError if the outputs of the model saved in `folder` mean something else."""
@@ -172,6 +177,7 @@ def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
     """
     weights = {id(weight) for weight in model.weights}
     generators = [v for v in model.non_trainable_variables if id(v) not in weights]
+    generators += [] if model.adapter is None else model.adapter.generators
     teaching = getattr(model, "teaching", None)
     projections = {f"teaching/{each.name}": each for each in teaching.weights} if teaching else {}
     named = names.weight_names(model) | projections
@@ -181,6 +187,13 @@ def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
         **{f"random/{i}": v for i, v in enumerate(generators)},
         **projections,
     }
+
+
+def _fill_weights(model: keras.Model, folder: Path) -> None:
+    weights = tensors.load(folder / native.WEIGHTS_FILE)
+    if model.adapter is not None:
+        weights |= tensors.load(folder / ADAPTER_FILE)
+    _fill(names.weight_names(model), weights, folder)
 
 
 def _fill(variables: dict[str, keras.Variable], values: Mapping, folder: Path) -> None:

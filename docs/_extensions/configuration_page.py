@@ -23,6 +23,14 @@ def markdown() -> str:
         for case in whole["allOf"]
         if "const" in str(case["if"])
     }
+    for run in runs.values():  # a section may stand in another one
+        run |= {
+            key: about
+            for section in [*run.values()]
+            if "$ref" in str(section)
+            for key, about in _definition(whole, section).items()
+            if "$ref" in str(about)
+        }
     keys = [row(key, about, missing="") for key, about in whole["properties"].items()]
     lines = ["## The whole file", "", *_table(keys)]
     names = dict.fromkeys(key for run in runs.values() for key in run)
@@ -115,6 +123,8 @@ def _type(about: dict[str, Any]) -> str:
 
 def _kind(about: dict[str, Any]) -> str:
     """The values that one alternative of a schema takes."""
+    if "$ref" in about:
+        return "section"
     if "enum" in about or "const" in about:
         return _joined([f"`{each}`" for each in about.get("enum", [about.get("const")])], "or")
     match about["type"]:

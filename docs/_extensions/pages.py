@@ -52,6 +52,7 @@ MENU = {
         "paper_tasks",
         "training_at_scale",
         "distillation",
+        "adapters",
         "checkpoints",
         "exporting",
         "serving",

@@ -141,6 +141,7 @@ PAGES = {
     "how_to/vocabulary.md": (".", tiny.write_corpus),
     "reference/configuration.md": (".", lambda folder: None),
     "how_to/distillation.md": ("reviews", reviews),
+    "how_to/adapters.md": ("reviews", reviews),
     "how_to/phone.md": ("reviews", reviews),
     "how_to/retrieval.md": ("animals", animals),
     "how_to/inspect.md": ("reviews", reviews),

@@ -118,6 +118,7 @@ def readers(scratch: Path) -> dict[str, Reader]:
             )
             for form, (content, words) in _RANKING.items()
         },
+        "peft": _adapter(),
     }
 
 
@@ -342,6 +343,14 @@ def _checkpoint(files: Files) -> Reader:
 
 def _folder(fixture: str) -> Reader:
     return _checkpoint(_files_in(tiny_models.FIXTURES / fixture))
+
+
+def _adapter() -> Reader:
+    name = "BertForSequenceClassification"
+    model = TextClassifier.from_checkpoint(tiny_models.FIXTURES / "huggingface_heads" / name)
+    files = _files_in(tiny_models.FIXTURES / "peft" / name)
+    words = [b'{ "r": 2 }', b'"LORA"', b"null", b"1e999", b'"alpha_pattern"', b"lora_A"]
+    return Reader(files, one_damaged(files, words), model.load_adapter)
 
 
 _HDF5_SIGNATURES = [b"TREE", b"HEAP", b"SNOD", b"OHDR", b"\x89HDF"]

@@ -1,12 +1,13 @@
 """A label for a text, or for a pair of texts."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Positive
+from bert_tf.config.train import FinetuningTrain
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.texts.config import TextData
 
@@ -23,7 +24,55 @@ class ClassificationData(TextData):
     """
 
 
-class ClassificationRun(FinetuningRun):
+# The keys of `train` that count when few texts are learned from.
+_OF_FEW = {
+    *("few_shot", "epochs", "batch_size", "accumulation_steps", "rematerialize", "learning_rate"),
+    *("warmup_fraction", "decay_after_warmup", "optimizer", "bias_correction", "adam_epsilon"),
+    *("weight_decay", "gradient_clip", "seed", "precision", "max_length", "deterministic"),
+    *("frozen_layers", "lora", "skip_nonfinite"),
+}
+
+
+class LabelTrain(FinetuningTrain):
+    """How a classifier of texts is trained."""
+
+    few_shot: bool = False
+    """Learn from few labelled texts, such as 8 of each label: the encoder from pairs of texts whose
+    labels are equal or differ, then the head (SetFit, Tunstall et al. 2022). The defaults of setfit
+    are epochs 1, batch_size 16 and learning_rate 2e-5. A run that was cut short starts again.
+    """
+
+    @model_validator(mode="after")
+    def _keys_of_few(self) -> Self:
+        for key in type(self).model_fields if self.few_shot else ():
+            if key not in _OF_FEW and not self.is_default(key):
+                raise ValueError(f"train.{key} has no effect with train.few_shot; remove it")
+        if self.few_shot and self.epochs != round(self.epochs or 0):
+            raise ValueError("train.epochs must be a whole number with train.few_shot")
+        return self
+
+
+class LabelRun(FinetuningRun):
+    """What runs that label texts share."""
+
+    train: LabelTrain
+    """How the weights are trained. A list of values for a key is a search over them, except for
+    train.deterministic, train.strategy and train.tpu.
+    """
+
+    @model_validator(mode="after")
+    def _few_labels_are_all(self) -> Self:
+        others = {
+            "distillation": self.distillation,
+            "data.class_weights": getattr(self.data, "class_weights", None),
+        }
+        for key, value in others.items():
+            if self.train.few_shot and value is not None:
+                raise ValueError(f"{key} has no effect with train.few_shot; remove it")
+        return self
+
+
+class ClassificationRun(LabelRun):
     """A label for a text or a pair of texts."""
 
     task: Literal["classification"]

@@ -7,14 +7,18 @@ import keras
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
+from bert_tf.checkpoints import embedder
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.tasks.classification import few_shot as few_shot_training
 from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.embedding.pooling import normalized, pool
 from bert_tf.tasks.task_model import Predicted, TaskModel
 from bert_tf.text import Tokenizer
 
@@ -42,6 +46,10 @@ class TextClassifier(TaskModel):
     `fit` takes texts, or (texts_a, texts_b), with labels: names or whole numbers. `predict` returns
     names. Called with the encoder's inputs, the model returns float32 logits [batch, classes].
 
+    `fit(texts, labels, few_shot=True)` learns from few texts, such as 8 of each label: the encoder
+    from pairs of texts that have the same label or others, and then the head (SetFit). Its defaults
+    are batches of 16 pairs, one epoch and a learning rate of 2e-5.
+
     Args:
         encoder, tokenizer: what reads the texts.
         labels: names of the classes in the order of the logits; None takes those of the first
@@ -49,6 +57,9 @@ class TextClassifier(TaskModel):
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
+        pooling: what the head reads, one of the poolings of a `TextEmbedder`; None is the pooler's
+            output, or in the checkpoint of an embedder its own pooling.
+        normalize: whether the head reads vectors of length 1.
         multi_label: whether a text has any number of labels; the model is then a
             `MultiLabelClassifier`, which also takes `thresholds`.
 
@@ -72,15 +83,43 @@ class TextClassifier(TaskModel):
         max_length: int | None = None,
         dropout: float | None = None,
         multi_label: bool = False,
+        pooling: str | None = None,
+        normalize: bool = False,
         **kwargs: Any,
     ):
+        modes = embedder.poolings(pooling or "pooled")
+        if len(modes) > 1:
+            raise UserError(
+                f"a {type(self).__name__} reads one pooling, not {' and '.join(modes)}; choose "
+                "one of them with pooling="
+            )
         kwargs.setdefault("name", "text_classifier")
         head = {"dropout": dropout, "num_classes": None}
-        super().__init__(encoder, tokenizer, head, max_length, **kwargs)
-        self.pair = pair
+        super().__init__(encoder, tokenizer, head, max_length, modes == ("pooled",), **kwargs)
+        self.pair, self.pooling, self.normalize = pair, pooling, normalize
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
             self.name_classes(labels)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        own = {"pooling": self.pooling, "normalize": self.normalize}
+        return super().settings | {name: value for name, value in own.items() if value}
+
+    @checked
+    def fit(
+        self, x: Any = None, y: Any = None, *args: Any, few_shot: bool = False, **kwargs: Any
+    ) -> keras.callbacks.History:
+        if few_shot:
+            return few_shot_training.train(self, x, y, *args, **kwargs)
+        return super().fit(x, y, *args, **kwargs)
+
+    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        if self.pooling is None:
+            vectors = super().pooled(inputs, training)
+        else:
+            vectors = pool(self.encoder, inputs, (self.pooling,), training)
+        return normalized(vectors) if self.normalize else vectors
 
     @property
     def target(self) -> Label:

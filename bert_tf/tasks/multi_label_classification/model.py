@@ -63,7 +63,7 @@ class MultiLabelClassifier(TextClassifier):
 
     Args:
         encoder, tokenizer: what reads the texts.
-        labels, pair, max_length, dropout: as for `TextClassifier`.
+        labels, pair, max_length, dropout, pooling, normalize: as for `TextClassifier`.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
             in their order; labels that are not named have 0.5. None uses the thresholds with the
@@ -90,6 +90,8 @@ class MultiLabelClassifier(TextClassifier):
         dropout: float | None = None,
         multi_label: bool = True,
         thresholds: Mapping[str, float] | Sequence[float] | None = None,
+        pooling: str | None = None,
+        normalize: bool = False,
         **kwargs: Any,
     ):
         if not multi_label:
@@ -101,6 +103,7 @@ class MultiLabelClassifier(TextClassifier):
         # In the order of the labels.
         self.thresholds: tuple[float, ...] | None = None
         kwargs.setdefault("name", "multi_label_classifier")
+        kwargs |= {"pooling": pooling, "normalize": normalize}
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
     def name_classes(self, labels: Sequence[Any]) -> None:

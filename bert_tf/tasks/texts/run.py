@@ -9,6 +9,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.data.columns import Columns, Target
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.tasks.from_checkpoint import OF_VECTORS
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts import glue, text_files
@@ -69,7 +70,12 @@ class TextTask(Task):
     def settings(self) -> dict[str, Any]:
         """The settings of the model."""
         pair = len(text_files.text_columns(self.data)) == 2
-        return {"pair": pair, "max_length": self.config.train.max_length}
+        # The pooling of the initial checkpoint, or else the mean for few texts.
+        is_few = getattr(self.config.train, "few_shot", False)
+        pooling = {name: self.initial[name] for name in OF_VECTORS if name in self.initial}
+        pooling = pooling or ({"pooling": "mean"} if is_few else {})
+        own = {"pair": pair, "max_length": self.config.train.max_length}
+        return own | pooling if self.has_classes else own
 
     def read(self, path: Path) -> Columns:
         rows = self._read(path)
