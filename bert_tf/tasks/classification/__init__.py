@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bert_tf.checkpoints.heads import Head, Place
-from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Positive
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 
 Weights = Annotated[dict[str, Positive], Field(min_length=1)]
 
@@ -23,7 +22,7 @@ class ClassificationData(TextData):
     """
 
 
-class ClassificationRun(FinetuningRun):
+class ClassificationRun(TextRun):
     """A label for a text or a pair of texts."""
 
     task: Literal["classification"]

@@ -5,11 +5,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Names, Share
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 
 
 class MultiLabelData(TextData):
@@ -37,7 +36,7 @@ class MultiLabelData(TextData):
         return self
 
 
-class MultiLabelRun(FinetuningRun):
+class MultiLabelRun(TextRun):
     """Any number of labels for a text or a pair of texts."""
 
     task: Literal["multi_label_classification"]

@@ -12,13 +12,14 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts import glue, text_files
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 from bert_tf.tasks.texts.glue import GLUE
 
 
 class TextTask(Task):
     """A task on one text or two: see `bert_tf.tasks.texts.text_files` for what can be read."""
 
+    config: TextRun
     data: TextData
     # Whether a row has the name of a class, or a number.
     has_classes = True
@@ -69,7 +70,8 @@ class TextTask(Task):
     def settings(self) -> dict[str, Any]:
         """The settings of the model."""
         pair = len(text_files.text_columns(self.data)) == 2
-        return {"pair": pair, "max_length": self.config.train.max_length}
+        own = {"pair": pair, "max_length": self.config.train.max_length}
+        return own | self.config.model.long_texts(self.initial)
 
     def read(self, path: Path) -> Columns:
         rows = self._read(path)
