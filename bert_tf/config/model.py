@@ -7,7 +7,7 @@ from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import TokenizerSettings
 
-# The settings that say how texts are read that are longer than an input.
+# How texts are read that are longer than an input: the names of the settings.
 LONG_TEXT = ("long_text", "window_pooling", "stride", "max_windows")
 LongText = Literal["truncate", "head_and_tail", "windows"]
 WindowPooling = Literal["mean", "max", "attention"]
@@ -110,9 +110,8 @@ class LongTextModel(ModelConfig):
 
     long_text: LongText | None = None
     """`truncate` reads the start of a text with more tokens than train.max_length, `head_and_tail`
-    its first and last tokens, about one to three, and `windows` all of it, in overlapping windows
-    of that length. null is that of the initial checkpoint if it is a model of the same task, and
-    otherwise `truncate`.
+    its first and last tokens, and `windows` all of it, in overlapping windows of that length. null
+    is that of the initial checkpoint if it is a model of the same task, and otherwise `truncate`.
     """
     stride: Count | None = None
     """Pieces from the start of a window to that of the next; null is half of train.max_length."""
@@ -130,9 +129,8 @@ class PooledWindowsModel(LongTextModel):
     """As `LongTextModel`, and how the vectors of windows become one."""
 
     window_pooling: WindowPooling | None = None
-    """How the vectors of a text's windows become the one that the head reads: `mean` (the default),
-    `max`, or `attention`, a mean whose weights are learned.
-    """
+    """How the vectors of a text's windows become one: `mean` (the default), `max`, or `attention`,
+    a mean whose weights are learned."""
 
 
 class InitConfig(Section):

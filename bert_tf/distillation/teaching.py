@@ -296,8 +296,7 @@ def check_teacher(student: Any, teacher: Any) -> None:
     reading = [(model.long_text, model.max_length) for model in (student, teacher)]
     if "windows" in dict(reading) and reading[0] != reading[1]:
         raise UserError(
-            "a student and a teacher of which one reads windows must have the same long_text and "
-            "max_length; give both the same"
+            "to learn windows, student and teacher must have the same long_text and max_length"
         )
     widths = getattr(student, "width", 0), getattr(teacher, "width", 0)
     if widths[0] != widths[1]:

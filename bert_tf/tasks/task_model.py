@@ -123,8 +123,7 @@ class TaskModel(EncoderModel):
     options: ClassVar[Mapping[str, str]] = {}
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
-    # How texts are read that are longer than an input, see `bert_tf.tasks.long_texts.set_up`; and
-    # what is cut off them, where they are cut.
+    # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
     long_text: str = long_texts.TRUNCATE
     cut: Cut = "end"
     window_pooling: str | None = None
@@ -245,8 +244,7 @@ class TaskModel(EncoderModel):
 
     def packed(self, texts: Sequence[tf.Tensor]) -> Features:
         """One or two columns of texts, string [batch], as inputs of `call`."""
-        windows = long_texts.reader(self).at_once(texts)
-        return trim(windows.end_to_end())
+        return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
         """Texts, or pairs of texts, as ids without padding."""
@@ -272,8 +270,7 @@ class TaskModel(EncoderModel):
         """
         if not self.cuts_texts:
             return 0
-        # [CLS], and a [SEP] after each text.
-        room = self.max_length - 1 - len(columns)
+        is_read = long_texts.reader(self).reads
         rows = [
             [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
             for row in zip(*columns, strict=True)
@@ -283,28 +280,26 @@ class TaskModel(EncoderModel):
             return max(map(size, texts), default=0)
 
         # A text has no more pieces than bytes.
-        rows = [row for row in rows if sum(most(texts, len) for texts in row) > room]
+        rows = [row for row in rows if not is_read([most(texts, len) for texts in row])]
         texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
         pieces: dict[bytes, int] = {}
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             counts = self.tokenizer.tokenize(chunk).row_lengths().numpy()
             pieces |= zip(chunk, counts.tolist(), strict=True)
-        lengths = ([most(texts, pieces.__getitem__) for texts in row] for row in rows)
-        return sum(long_texts.is_cut(self, each) for each in lengths)
+        return sum(not is_read([most(texts, pieces.__getitem__) for texts in row]) for row in rows)
 
     @property
     def unread(self) -> str:
         """What the rows that `count_cut` counts have, and what of them is not read, in words."""
-        part, limits = "ends", []
+        limits = []
         if self.long_text != long_texts.WINDOWS:
-            limits = [f"more than {self.max_length} tokens (max_length)"]
-            part = "middles" if self.cut == "middle" else part
+            limits.append(f"more than {self.max_length} tokens (max_length)")
         if self.max_windows is not None:
             limits.append(f"more than {self.max_windows} windows (max_windows)")
         if self.long_text == long_texts.WINDOWS and len(self.columns) == 2:
             limits.append("a first text of more than half a window")
-        return f"have {' or '.join(limits)}; the {part} of their texts are not read"
+        return f"have {' or '.join(limits)}; the {self.cut}s of their texts are not read"
 
     def make_linear(self, outputs: int, name: str) -> Linear:
         """A linear layer of the head."""
@@ -337,7 +332,11 @@ class TaskModel(EncoderModel):
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
         fitting.check_ready(self)
-        return self.outputs_of(long_texts.vectors(self, inputs, training), training)
+        if self.long_text != long_texts.WINDOWS:
+            return self.outputs_of(self.vectors_of(inputs, training), training)
+        windows, rows = long_texts.split(self, inputs)
+        scored, batch = self.windows_of(windows, training), tf.shape(inputs["input_mask"])[0]
+        return self.outputs_of(long_texts.pooled(self, scored, rows, batch), training)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """What the head reads of inputs [rows, seq_len]: by default the pooled output."""
@@ -348,17 +347,12 @@ class TaskModel(EncoderModel):
         vectors = tf.ensure_shape(vectors, [None, self.pooled_width])
         return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
 
-    def windows_of(
-        self, inputs: Mapping[str, tf.Tensor], training: bool = False
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The vectors of windows, float32 [windows, width], and their scores in a mean, [windows].
-
-        The inputs are [windows, seq_len].
-        """
+    def windows_of(self, inputs: Features, training: bool = False) -> long_texts.Scored:
+        """The vectors of windows and their scores."""
         vectors = tf.cast(self.vectors_of(inputs, training), tf.float32)
-        if self.window_pooling != long_texts.ATTENTION:
-            return vectors, self.window_scores(inputs)
-        return vectors, tf.cast(self.window_attention(vectors), tf.float32)[:, 0]
+        scorer = self.window_attention
+        scores = scorer(vectors)[:, 0] if scorer else self.window_scores(inputs)
+        return vectors, tf.cast(scores, tf.float32)
 
     def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The logarithms of the weights of windows in a mean; by default windows count alike."""

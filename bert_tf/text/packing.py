@@ -1,8 +1,6 @@
 """Packing pieces into BERT's input: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
 
-Source: google-research/bert, `run_classifier.convert_single_example` and `_truncate_seq_pair`; and
-for texts whose middle is cut off Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?"
-(arXiv 1905.05583), section 5.3.1.
+Source: google-research/bert, `run_classifier.convert_single_example` and `_truncate_seq_pair`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +15,6 @@ Features = dict[str, tf.Tensor]
 Padding = Literal["max_length", "batch"]
 # What is cut off a text that is too long.
 Cut = Literal["end", "middle"]
-# Of 510 pieces that are kept of a text without its middle, 128 are its first (Sun et al.).
-_HEAD, _KEPT = 128, 510
 
 
 class Preprocessor:
@@ -201,14 +197,15 @@ def truncate(
 
 
 def head_of(count: int | tf.Tensor) -> Any:
-    """How many of `count` pieces are the first of a text; the others are its last.
+    """How many of `count` pieces are the first of a text whose middle is cut; others are its last.
 
-    They are 128 of 510, and of any other number as great a share, rounded to the nearest.
+    They are 128 of 510, and of another number as great a share, rounded to the nearest. Source: Sun
+    et al. 2019, "How to Fine-Tune BERT for Text Classification?" (arXiv 1905.05583).
 
     >>> head_of(510), head_of(126), head_of(2)
     (128, 32, 1)
     """
-    return (count * _HEAD + _KEPT // 2) // _KEPT
+    return (count * 128 + 255) // 510
 
 
 def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:

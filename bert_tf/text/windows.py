@@ -4,7 +4,7 @@ Source: google-research/bert, `run_squad.convert_examples_to_features` and `_che
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -90,8 +90,7 @@ def slide(
     room = tf.zeros_like(lengths) + (max_length - 1 - before)
     step = tf.minimum(stride, room)
     count = 1 + tf.maximum(-((room - lengths) // step), 0)
-    if max_windows is not None:
-        count = tf.minimum(count, max_windows)
+    count = tf.minimum(count, max_windows or tf.int32.max)
     first_window = splits_of(count)
     rows = owners(first_window)
     window = tf.range(tf.size(rows)) - tf.gather(first_window, rows)
@@ -154,14 +153,12 @@ class TextWindows(NamedTuple):
         return owners(splits_of(self.counts))
 
     def end_to_end(self) -> Features:
-        """The windows of each row one after the other, [batch, tokens], with padding at the end.
-
-        This is a row of windows as models take it: all windows but the last are full.
-        """
-        splits = splits_of(self.counts)
-        rows = {name: ragged(each, splits).to_tensor() for name, each in self.features.items()}
-        shape = tf.stack([tf.size(self.counts), -1])
-        return {name: tf.reshape(each, shape) for name, each in rows.items()}
+        """The windows of each row one after the other, of which all but the last are full."""
+        splits, shape = splits_of(self.counts), tf.stack([tf.size(self.counts), -1])
+        return {
+            name: tf.reshape(ragged(each, splits).to_tensor(), shape)
+            for name, each in self.features.items()
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,28 +192,42 @@ class TextReader:
 
     def __call__(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """Tokenizes and packs one or two columns of texts, each string [batch]."""
-
-        def packed(rows: Mapping[str, tf.Tensor]) -> Features:
-            windows = self.at_once([*rows.values()])
-            return windows.features | {"counts": windows.counts}
-
         columns = dict(zip(("first", "second"), texts, strict=False))
         # All groups are as wide, and what none of them needs is cut off in the end.
-        features = map_in_groups(packed, columns, self.max_bytes)
-        return TextWindows(counts=features.pop("counts"), features=trim(features))
+        windows = map_in_groups(
+            lambda rows: self.at_once([*rows.values()]), columns, self.max_bytes
+        )
+        return windows._replace(features=trim(windows.features))
 
     def at_once(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """The same for few texts, without a bound; all windows are `max_length` wide."""
         segments = Preprocessor(self.tokenizer, self.max_length).pieces(tuple(texts))
-        rows = tf.size(texts[0])
         if self.stride is None:
             features = pack(segments, self.tokenizer, self.max_length, cut=self.cut)
-            return TextWindows(features, tf.ones([rows], tf.int32))
+            return TextWindows(features, tf.ones(tf.shape(texts[0]), tf.int32))
         short = truncate(segments, self.max_length - 3)[0] if len(segments) == 2 else None
         windows = slide(
             segments[-1], self.tokenizer, self.max_length, self.stride, short, self.max_windows
         )
-        return TextWindows(windows.features, counts(windows.rows, rows))
+        return TextWindows(windows.features, counts(windows.rows, tf.size(texts[0])))
+
+    def reads(self, lengths: Sequence[int]) -> bool:
+        """Whether all pieces are read of a row whose texts have so many.
+
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a".split())
+        >>> reader = TextReader(tokenizer, max_length=6, stride=2, max_windows=2)
+        >>> reader.reads([6]), reader.reads([7])
+        (True, False)
+        """
+        room = self.max_length - 1 - len(lengths)
+        if sum(lengths) <= room or self.stride is None:
+            return sum(lengths) <= room
+        *first, last = lengths
+        if sum(first) > room - room // 2:
+            return False
+        room -= sum(first)
+        step, most = min(self.stride, room), self.max_windows
+        return most is None or last <= room + (most - 1) * step
 
 
 class QuestionWindows(NamedTuple):

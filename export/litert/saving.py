@@ -44,8 +44,8 @@ class LiteForm:
         """
         if model.long_text == "windows":
             raise UserError(
-                "a LiteRT file reads one input of the encoder, but this model reads long texts in "
-                "windows; export a SavedModel, or load it with long_text='head_and_tail'"
+                "a LiteRT file cannot read windows, as this model does; export a SavedModel, or "
+                "load the model with long_text='head_and_tail'"
             )
         if self.precision not in LITE_PRECISIONS:
             raise UserError(

@@ -293,7 +293,7 @@ def test_bad_settings_are_refused_in_one_sentence(make, settings, said):
 
 
 def test_a_litert_file_of_windows_is_refused(tmp_path):
-    with pytest.raises(UserError, match="reads one input of the encoder, but this model reads"):
+    with pytest.raises(UserError, match="a LiteRT file cannot read windows"):
         classifier().export(tmp_path / "model.tflite", format="litert")
 
 

@@ -60,8 +60,6 @@ from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
 # How many of the best are kept for each query.
 _FOUND = 100
-# A window in which no token counts weighs hardly anything.
-_FEWEST = 1e-6
 _EXAMPLE = {"text": ["What a lovely film."]}
 _EXAMPLE_OF_TWO = {"text_a": ["What a lovely film."], "text_b": ["What a wonderful film."]}
 # The signatures that are not called after a prompt.
@@ -113,9 +111,8 @@ class TextEmbedder(TaskModel):
             distances.
         max_length: most tokens of a text; None is as many as the encoder has positions.
         long_text, window_pooling, stride, max_windows: how longer texts are read, as for
-            `TextClassifier`. A prompt stands in the first window of a text. The windows are pooled
-            before dense layers. Their mean weights each by its tokens that count in pooling; so
-            with pooling "mean" it is the mean of all tokens of all windows.
+            `TextClassifier`. Windows are pooled before dense layers. In their mean, each weighs as
+            many tokens as count in its pooling; that of "mean" is the mean of all tokens.
 
     Attributes:
         pooling: the names of the poolings; a name alone is a string.
@@ -216,10 +213,6 @@ class TextEmbedder(TaskModel):
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
         return super().settings | own
 
-    def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The vectors of texts: the encoder's inputs [batch, seq_len] -> float32 [batch, width]."""
-        return self.outputs_of(long_texts.vectors(self, inputs, training), training)
-
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         return pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
 
@@ -231,14 +224,15 @@ class TextEmbedder(TaskModel):
 
     def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         counted = tf.reduce_sum(inputs.get(POOLING_MASK, inputs["input_mask"]), axis=1)
-        return tf.math.log(tf.maximum(tf.cast(counted, tf.float32), _FEWEST))
+        # A window in which no token counts weighs hardly anything.
+        return tf.math.log(tf.maximum(tf.cast(counted, tf.float32), 1e-6))
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if inputs["input_mask"].shape.rank == 2:
-            return self.embed(inputs, training)
+            return super().call(inputs, training)
         shape = tf.shape(inputs["input_mask"])
         rows = {name: tf.reshape(each, [-1, shape[2]]) for name, each in inputs.items()}
-        return tf.reshape(self.embed(rows, training), [shape[0], shape[1], self.width])
+        return tf.reshape(super().call(rows, training), [shape[0], shape[1], self.width])
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         # The vectors, as a mean over the texts of a row.
@@ -607,9 +601,8 @@ class TextEmbedder(TaskModel):
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
             texts = tf.strings.join([prompt, texts]) if prompt else texts
             # All signatures give the network the same inputs, so that a graph holds it once.
-            excludes = self.prompts and not self.include_prompt
             windows = read([texts])
-            if excludes:
+            if self.prompts and not self.include_prompt:
                 begins = starts_row(splits_of(windows.counts))[:, tf.newaxis]
                 length = tf.where(begins, self._prompt_length(prompt), 0)
                 mask = without_prompt(windows.features["input_mask"], length)

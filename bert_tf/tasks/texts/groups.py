@@ -144,8 +144,8 @@ class GroupModel(TaskModel):
         windows, row = long_texts.split(self, rows)
         pooled = self.encoder.pooled(windows, training=training)
         scores = getattr(self, self.head_name)(self.dropout(pooled, training=training))
-        scores = tf.reshape(tf.cast(scores, tf.float32), [-1])
-        if row is not None:
+        scores = tf.cast(scores, tf.float32)[:, 0]
+        if self.long_text == long_texts.WINDOWS:
             scores = tf.math.unsorted_segment_max(scores, row, shape[0] * shape[1])
         scores = tf.reshape(scores, shape[:2])
         return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
