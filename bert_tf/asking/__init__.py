@@ -152,10 +152,7 @@ class CutTexts:
     def say(self) -> None:
         """Prints how many rows are cut, if any are."""
         if self._cut:
-            logger.info(
-                f"{self._cut} of {self._rows} inputs have more than {self._model.max_length} "
-                "tokens (max_length); the ends of their texts are not read"
-            )
+            logger.info(f"{self._cut} of {self._rows} inputs {self._model.unread}")
 
 
 def say_cut(model: Any, columns: Sequence[Sequence]) -> None:

@@ -165,6 +165,8 @@ def _supplement(
             f"{form.READER} will read the pooler's output, but the head was trained with pooling "
             f"{description.settings['pooling']}; only bert_tf computes the same outputs"
         )
+    if long_text := description.settings.get("long_text"):
+        logger.warning(f"{form.READER} does not know long_text {long_text}; only bert_tf does")
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
     layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
+from bert_tf.config.model import LongText, WindowPooling
 from bert_tf.config.refusals import closest, sentence
 from bert_tf.config.section import (
     Count,
@@ -68,10 +69,12 @@ class Arguments(Section):
     default_prompt: str | None
     dropout: Rate | None
     include_prompt: bool
+    long_text: LongText
     lstm_units: Count
     max_answer_length: Count
     max_length: Length | None
     max_question_length: Count
+    max_windows: Count | None
     min_score: Share
     multi_label: bool
     n_best: Count
@@ -83,6 +86,7 @@ class Arguments(Section):
     stride: Count | None
     top_k: Count | None
     unanswerable: bool | None
+    window_pooling: WindowPooling | None
     # Exports
     device: Literal["cpu", "any"]
     freeze: bool

@@ -1,10 +1,16 @@
 """The sections `tokenizer`, `model` and `init`: what is trained, and from where."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import TokenizerSettings
+
+# How texts are read that are longer than an input: the names of the settings.
+LONG_TEXT = ("long_text", "window_pooling", "stride", "max_windows")
+LongText = Literal["truncate", "head_and_tail", "windows"]
+WindowPooling = Literal["mean", "max", "attention"]
 
 
 class TokenizerConfig(Section):
@@ -97,6 +103,34 @@ class ModelConfig(Section):
         """The sizes that are given, to be laid over those of the preset."""
         sizes = ModelConfig.model_fields.keys() - {"preset"}
         return self.model_dump(include=set(sizes), exclude_none=True)
+
+
+class LongTextModel(ModelConfig):
+    """Sizes as in `ModelConfig`, and how texts longer than train.max_length are read."""
+
+    long_text: LongText | None = None
+    """`truncate` reads the start of a text with more tokens than train.max_length, `head_and_tail`
+    its first and last tokens, and `windows` all of it, in overlapping windows of that length. null
+    is that of the initial checkpoint if it is a model of the same task, and otherwise `truncate`.
+    """
+    stride: Count | None = None
+    """Pieces from the start of a window to that of the next; null is half of train.max_length."""
+    max_windows: Count | None = None
+    """Most windows of a text that are read; null reads all."""
+
+    def long_texts(self, initial: Mapping[str, Any]) -> dict[str, Any]:
+        """These settings as arguments of a model, where `initial` are those of the checkpoint."""
+        given = self.model_dump(include=set(LONG_TEXT), exclude_none=True)
+        kept = {} if self.long_text else {n: initial[n] for n in LONG_TEXT if n in initial}
+        return kept | given
+
+
+class PooledWindowsModel(LongTextModel):
+    """As `LongTextModel`, and how the vectors of windows become one."""
+
+    window_pooling: WindowPooling | None = None
+    """How the vectors of a text's windows become one: `mean` (the default), `max`, or `attention`,
+    a mean whose weights are learned."""
 
 
 class InitConfig(Section):

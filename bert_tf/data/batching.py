@@ -131,7 +131,8 @@ def training_batches(
         batch_size: rows of a batch, a multiple of `parts`.
         start: batches to leave out; they are not made.
         part, parts: of every batch the rows `part::parts`, for one device of several.
-        length: tokens that every row is padded to; None pads to the longest of the batch.
+        length: tokens that every row is padded to, or as many as the longest row has; None pads to
+            the longest of the batch.
         group_by_length: whether the rows of a batch are of similar length.
         shuffle: False takes the rows in their order, again and again.
 
@@ -145,7 +146,8 @@ def training_batches(
             "size"
         )
     if length is not None:
-        encoded = dataclasses.replace(examples.encoded, padded_to=length)
+        padded_to = max(length, int(examples.encoded.lengths.max()))
+        encoded = dataclasses.replace(examples.encoded, padded_to=padded_to)
         examples = dataclasses.replace(examples, encoded=encoded)
 
     def in_order(step: int) -> np.ndarray:

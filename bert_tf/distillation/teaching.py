@@ -71,6 +71,8 @@ class Teaching:
         self._watches = bool(used)
         if not used:
             return
+        if student.long_text == "windows":
+            raise UserError(f"the loss {used[0]} is not for models that read windows; remove it")
         for encoder in (ours, theirs):
             _make_watchable(encoder)
             if len(encoder.towers()) > 1 or encoder.config.bilstm:
@@ -291,6 +293,11 @@ def check_teacher(student: Any, teacher: Any) -> None:
                 f"{getattr(large, size)}; a student must not be larger than its teacher"
             )
     large.check_length("the student's max_length", student.max_length)
+    reading = [(model.long_text, model.max_length) for model in (student, teacher)]
+    if "windows" in dict(reading) and reading[0] != reading[1]:
+        raise UserError(
+            "to learn windows, student and teacher must have the same long_text and max_length"
+        )
     widths = getattr(student, "width", 0), getattr(teacher, "width", 0)
     if widths[0] != widths[1]:
         raise UserError(

@@ -14,6 +14,7 @@ from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.projection import mean
 from bert_tf.interpret.subject import Subject
 from bert_tf.text import Preprocessor
+from bert_tf.text.packing import Cut
 
 
 class Pictures(ABC):
@@ -63,7 +64,8 @@ class EncoderPictures(Pictures):
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
-        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+        cut: Cut = getattr(subject.model, "cut", "end")
+        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, "batch", cut)
 
     def look(self, row: Row) -> Look:
         subject, texts = self.subject, [text_of(row, name) for name in row]

@@ -48,12 +48,19 @@ class Subject:
     encoder: Encoder
     tokenizer: Tokenizer
 
+    def __post_init__(self) -> None:
+        if getattr(self.model, "long_text", "") == "windows":
+            raise UserError(
+                f"{self.path} reads windows, and a page shows one input of the encoder; load the "
+                "model with long_text='truncate', and save it to another file"
+            )
+
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Subject":
         """What is at `path`: what `bert_tf.load` opens, or the encoder of any other checkpoint.
 
         Raises:
-            UserError: there is nothing of the kind, or it is damaged.
+            UserError: there is nothing of the kind, it is damaged, or it reads windows.
         """
         # Path.is_file raises an error for a name that is too long; the reader explains it.
         is_run = os.path.isfile(Path(path) / CONFIG_FILE)

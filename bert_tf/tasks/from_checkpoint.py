@@ -14,6 +14,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.model import LONG_TEXT
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
@@ -165,8 +166,8 @@ def check_head(
 
 def length_read(model: Any) -> str:
     """How much of an input a model reads, in words."""
-    place = "an input" if model.cuts_texts else "each window of an input"
-    return f"{model.max_length} tokens of {place}"
+    cuts = model.cuts_texts and model.long_text != "windows"
+    return f"{model.max_length} tokens of {'an input' if cuts else 'each window of an input'}"
 
 
 def say(report: LoadReport, path: str | os.PathLike) -> None:
@@ -213,6 +214,8 @@ def built(
         classes = known.pop("num_classes", None)
         if labels is None and classes:
             known = cls.named_outputs(description.labels, classes) | known
+        if "long_text" in settings:  # decides anew
+            known = {name: v for name, v in known.items() if name not in LONG_TEXT}
         if cls.cuts_texts:
             # A trained head reads as much as its encoder can, unless the files say otherwise.
             known = {"max_length": description.encoder.max_position_embeddings} | known
@@ -247,8 +250,10 @@ def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike
 
 
 def _arguments(cls: type[object]) -> list[str]:
-    parameters = inspect.signature(cls.__init__).parameters
-    return [name for name in parameters if name not in _NO_SETTINGS]
+    """The settings of a constructor, and those that it passes on to that of another task."""
+    classes = (each for each in cls.__mro__ if each is cls or registry.family_of(each.__name__))
+    names = [name for each in classes for name in inspect.signature(each).parameters]
+    return [name for name in dict.fromkeys(names) if name not in _NO_SETTINGS]
 
 
 def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:

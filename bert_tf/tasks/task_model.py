@@ -52,10 +52,11 @@ from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
-from bert_tf.tasks import fitting, from_checkpoint, inputs, registry
+from bert_tf.tasks import fitting, from_checkpoint, inputs, long_texts, registry
 from bert_tf.tasks.keras_files import FORMAT
-from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
-from bert_tf.text.parts import first_equal, map_rows
+from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text.packing import Cut, Features, trim
+from bert_tf.text.parts import first_equal
 from bert_tf.training.adapter import without_adapter
 from bert_tf.training.custom_gradients import gradients_forgotten
 
@@ -125,6 +126,12 @@ class TaskModel(EncoderModel):
     options: ClassVar[Mapping[str, str]] = {}
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
+    # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
+    long_text: str = long_texts.TRUNCATE
+    cut: Cut = "end"
+    window_pooling: str | None = None
+    stride: Any = None
+    max_windows: int | None = None
 
     # What `call` returns: logits of "classes", of which one is right, logits of "labels", of which
     # any number is right, or "values". It decides the loss, and what a student learns.
@@ -151,11 +158,13 @@ class TaskModel(EncoderModel):
         if max_length is None:
             max_length = min(self.default_max_length or longest, longest)
         self.max_length = max_length
+        self.pooled_width = encoder.config.output_size  # of the vector that the head reads
         self.labels = ()
         self.origin: Any = None
         # The default head, see `make_head`.
         self.dropout: Any = None
         self.classifier: Any = None
+        self.window_attention: Any = None
         self._of_classes = "classifier"  # the layer that `name_classes` makes
         self._compiled_by_fit, self._epochs_drawn = False, 0
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
@@ -229,33 +238,42 @@ class TaskModel(EncoderModel):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
-        return {name: getattr(self, name) for name in self.setting_names}
+        own = {name: getattr(self, name) for name in self.setting_names}
+        return own | long_texts.settings_of(self)
 
     def preprocessor(self) -> Preprocessor:
         """The preprocessor that packs texts, or pairs, into rows of at most `max_length` tokens."""
-        return Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        return Preprocessor(self.tokenizer, self.max_length, padding="batch", cut=self.cut)
+
+    def packed(self, texts: Sequence[tf.Tensor]) -> Features:
+        """One or two columns of texts, string [batch], as inputs of `call`."""
+        return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
         """Texts, or pairs of texts, as ids without padding."""
-        preprocess = self.preprocessor()
+        read, counts = long_texts.reader(self).at_once, []
 
-        def packed() -> Iterator[dict[str, tf.Tensor]]:
+        def packed() -> Iterator[Mapping[str, tf.Tensor]]:
             for start in range(0, len(columns[0]), _CHUNK):
                 chunk = [map(encoded, column[start : start + _CHUNK]) for column in columns]
-                yield preprocess(tuple(tf.constant([*each], tf.string) for each in chunk))
+                windows = read([tf.constant([*each], tf.string) for each in chunk])
+                counts.append(windows.counts)
+                yield windows.features
 
-        return EncodedRows.gather(packed())
+        rows = EncodedRows.gather(packed())
+        # A row is its windows, one after the other.
+        firsts = np.cumsum(np.concatenate([[0], *counts]))
+        return dataclasses.replace(rows, starts=rows.starts[firsts])
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """How many rows have more tokens than `max_length`, so that their texts are cut.
+        """How many rows have more tokens than the model reads, so that their texts are cut.
 
         Args:
             columns: of texts, or of lists of texts of which each is packed with the others.
         """
         if not self.cuts_texts:
             return 0
-        # [CLS], and a [SEP] after each text.
-        room = self.max_length - 1 - len(columns)
+        is_read = long_texts.reader(self).reads
         rows = [
             [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
             for row in zip(*columns, strict=True)
@@ -265,14 +283,26 @@ class TaskModel(EncoderModel):
             return max(map(size, texts), default=0)
 
         # A text has no more pieces than bytes.
-        rows = [row for row in rows if sum(most(texts, len) for texts in row) > room]
+        rows = [row for row in rows if not is_read([most(texts, len) for texts in row])]
         texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
         pieces: dict[bytes, int] = {}
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             counts = self.tokenizer.tokenize(chunk).row_lengths().numpy()
             pieces |= zip(chunk, counts.tolist(), strict=True)
-        return sum(sum(most(texts, pieces.__getitem__) for texts in row) > room for row in rows)
+        return sum(not is_read([most(texts, pieces.__getitem__) for texts in row]) for row in rows)
+
+    @property
+    def unread(self) -> str:
+        """What the rows that `count_cut` counts have, and what of them is not read, in words."""
+        limits = []
+        if self.long_text != long_texts.WINDOWS:
+            limits.append(f"more than {self.max_length} tokens (max_length)")
+        if self.max_windows is not None:
+            limits.append(f"more than {self.max_windows} windows (max_windows)")
+        if self.long_text == long_texts.WINDOWS and len(self.columns) == 2:
+            limits.append("a first text of more than half a window")
+        return f"have {' or '.join(limits)}; the {self.cut}s of their texts are not read"
 
     def make_linear(self, outputs: int, name: str) -> Linear:
         """A linear layer of the head."""
@@ -297,20 +327,47 @@ class TaskModel(EncoderModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
-        for layer in (self.dropout, self.classifier):
+        for layer in (self.window_attention, self.dropout, self.classifier):
             if layer is not None and not layer.weights:
-                layer.build((None, self.encoder.config.output_size))
+                layer.build((None, self.pooled_width))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
         fitting.check_ready(self)
-        pooled = self.pooled(inputs, training)
-        return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
+        if self.long_text != long_texts.WINDOWS:
+            return self.outputs_of(self.vectors_of(inputs, training), training)
+        windows, rows = long_texts.split(self, inputs)
+        scored, batch = self.windows_of(windows, training), tf.shape(inputs["input_mask"])[0]
+        return self.outputs_of(long_texts.pooled(self, scored, rows, batch), training)
 
-    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """What the default head reads: [batch, hidden], by default the pooler's output."""
+    def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """What the head reads of inputs [rows, seq_len]: by default the pooled output."""
         return self.encoder.pooled(inputs, training=training)
+
+    def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> Any:
+        """What `call` computes of these vectors, [rows, width]."""
+        vectors = tf.ensure_shape(vectors, [None, self.pooled_width])
+        return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
+
+    def windows_of(self, inputs: Features, training: bool = False) -> long_texts.Scored:
+        """The vectors of windows and their scores."""
+        vectors = tf.cast(self.vectors_of(inputs, training), tf.float32)
+        scorer = self.window_attention
+        scores = scorer(vectors)[:, 0] if scorer else self.window_scores(inputs)
+        return vectors, tf.cast(scores, tf.float32)
+
+    def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The logarithms of the weights of windows in a mean; by default windows count alike."""
+        return tf.zeros(tf.shape(inputs["input_mask"])[:1])
+
+    def part(self, name: str) -> Callable[[Any], Any]:
+        """A method of the network as a function of the graph, which holds it once."""
+        key = f"part {name}"
+        if key not in self._functions:
+            network: Any = self.network()
+            self._functions[key] = network.function(getattr(network, name))
+        return self._functions[key]
 
     def rebuilt(self, encoder: Encoder) -> Self:
         model = _like(self, encoder, self.settings)
@@ -874,7 +931,7 @@ class TaskModel(EncoderModel):
 
         `x` is a tuple of columns.
         """
-        features, targets = self.preprocessor()(x), known_target(self).encoded(y)
+        features, targets = self.packed(x), known_target(self).encoded(y)
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
@@ -898,9 +955,8 @@ class TaskModel(EncoderModel):
 
         Rows with the same token ids have the same output, that of the first of them.
         """
-        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        features = preprocess([given[name] for name in self.input_names])
-        return map_rows(self.network(), features)
+        texts = [given[name] for name in self.input_names]
+        return long_texts.outputs(self, long_texts.reader(self)(texts))
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model by name; "serving_default" is one of them.
@@ -929,7 +985,8 @@ class TaskModel(EncoderModel):
             found = {name: tf.constant(values) for name, values in outputs.items()}
             return _decoded(self, form.restore(found, {}))
 
-        return StringsForm(names, form.outputs, of_packed(form, names), lambda row: [row], respond)
+        answer = of_packed(form, names, self.cut)
+        return StringsForm(names, form.outputs, answer, lambda row: [row], respond)
 
     @classmethod
     def answers(

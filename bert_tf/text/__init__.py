@@ -2,7 +2,7 @@
 
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from bert_tf.text.lite_tokenizer import LiteTokenizer, QuestionFeatures
-from bert_tf.text.packing import Features, GroupPreprocessor, Preprocessor, pack, truncate
+from bert_tf.text.packing import Features, Preprocessor, pack, truncate
 from bert_tf.text.tokenizer import Pieces, Tokenizer
 from bert_tf.text.windows import QuestionWindows, WindowPreprocessor, Windows, slide
 from bert_tf.text.words import (
@@ -16,7 +16,6 @@ from bert_tf.text.words import (
 __all__ = [
     "SPECIAL_TOKENS",
     "Features",
-    "GroupPreprocessor",
     "LiteTokenizer",
     "Pieces",
     "Preprocessor",

@@ -22,7 +22,7 @@ from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK, ids_of
 from bert_tf.text import characters
 from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
-from bert_tf.text.packing import Features, kept
+from bert_tf.text.packing import Cut, Features, head_of, kept
 from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
 from bert_tf.text.unicode_rules import rules_of
@@ -116,7 +116,7 @@ class LiteTokenizer:
         splits, *values = self._pieces(texts, with_offsets=True)
         return Pieces(*(ragged(each, splits) for each in values))
 
-    def packed(self, texts: Sequence[tf.Tensor], max_length: int) -> Features:
+    def packed(self, texts: Sequence[tf.Tensor], max_length: int, cut: Cut = "end") -> Features:
         """The encoder's three inputs for one text or pair, as `Preprocessor` packs it.
 
         >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split()
@@ -128,6 +128,7 @@ class LiteTokenizer:
         Args:
             texts: one or two, each string [1].
             max_length: tokens in the row.
+            cut: what is cut off a text that is too long; see `truncate`.
 
         Returns:
             `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [1, max_length].
@@ -142,6 +143,11 @@ class LiteTokenizer:
             raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
         segments = [self._pieces(text, with_offsets=False).ids for text in texts]
         counts = kept([tf.size(ids) for ids in segments], max_length - 1 - len(texts))
+        if cut == "middle":
+            segments = [
+                tf.concat([ids[: head_of(count)], ids[tf.size(ids) - count + head_of(count) :]], 0)
+                for ids, count in zip(segments, counts, strict=True)
+            ]
         return self._joined(segments, counts, max_length)[0]
 
     def packed_question(

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.text.parts import MAX_BYTES, map_in_groups
 from bert_tf.text.tokenizer import Tokenizer
 
 Features = dict[str, tf.Tensor]
 Padding = Literal["max_length", "batch"]
+# What is cut off a text that is too long.
+Cut = Literal["end", "middle"]
 
 
 class Preprocessor:
@@ -39,19 +40,25 @@ class Preprocessor:
         tokenizer: makes the pieces.
         max_length: most tokens in a row, special ones included.
         padding: "max_length" pads every row to it; "batch" only to the longest row.
+        cut: what is cut off a text that is too long; see `truncate`.
 
     Raises:
         UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, max_length: int = 128, padding: Padding = "max_length"
+        self,
+        tokenizer: Tokenizer,
+        max_length: int = 128,
+        padding: Padding = "max_length",
+        cut: Cut = "end",
     ):
         if max_length < 5:
             raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
         if padding not in ("max_length", "batch"):
             raise UserError(f"padding is {padding!r}; choose 'max_length' or 'batch'")
-        self.tokenizer, self.max_length, self.padding = tokenizer, max_length, padding
+        self.tokenizer, self.max_length = tokenizer, max_length
+        self.padding, self.cut = padding, cut
 
     def __call__(self, texts: Any) -> Features:
         """Tokenizes and packs a batch.
@@ -67,48 +74,23 @@ class Preprocessor:
             UserError: there are neither one nor two texts a row, or pairs are given one by one,
                 as in [(question, answer), (question, answer)].
         """
+        return pack(self.pieces(texts), self.tokenizer, self.max_length, self.padding, self.cut)
+
+    def pieces(self, texts: Any) -> list[tf.RaggedTensor]:
+        """The pieces of the one or two texts of each row, RaggedTensors int32 [batch, (pieces)]."""
         segments = [_as_batch(each) for each in _segments(texts)]
         # One call for both texts, so that a graph holds the tokenizer once.
         pieces = self.tokenizer.tokenize(tf.concat(segments, axis=0))
-        parts = [pieces]
-        if len(segments) == 2:
-            if not segments[0].shape.is_compatible_with(segments[1].shape):
-                first, second = (each.shape[0] for each in segments)
-                raise UserError(
-                    f"the numbers of first and second texts differ ({first} and {second}); give "
-                    "one second text for each first text"
-                )
-            size = tf.size(segments[0])
-            parts = [pieces[:size], pieces[size:]]
-        return pack(parts, self.tokenizer, self.max_length, self.padding)
-
-
-class GroupPreprocessor:
-    """A `Preprocessor` for any number of texts, as a SavedModel receives them.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
-    >>> preprocess = GroupPreprocessor(tokenizer, max_length=8, max_bytes=10)
-    >>> preprocess([tf.constant(["The cat sat.", "The cat"])])["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3], [2, 5, 6, 3, 0, 0]]
-
-    Args:
-        tokenizer, max_length: as for `Preprocessor`.
-        max_bytes: most bytes of text that are tokenized at a time; see `map_in_groups`.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, max_length: int, max_bytes: int = MAX_BYTES):
-        # All groups are as wide, and what none of them needs is cut off in the end.
-        self._preprocess = Preprocessor(tokenizer, max_length, padding="max_length")
-        self._max_bytes = max_bytes
-
-    def __call__(self, texts: Sequence[tf.Tensor]) -> Features:
-        """The dict of `Preprocessor`, padded to the longest row, of one or two string [batch]."""
-        features = map_in_groups(
-            lambda rows: self._preprocess(tuple(rows.values())),
-            dict(zip(("first", "second"), texts, strict=False)),
-            self._max_bytes,
-        )
-        return trim(features)
+        if len(segments) == 1:
+            return [pieces]
+        if not segments[0].shape.is_compatible_with(segments[1].shape):
+            first, second = (each.shape[0] for each in segments)
+            raise UserError(
+                f"the numbers of first and second texts differ ({first} and {second}); give "
+                "one second text for each first text"
+            )
+        size = tf.size(segments[0])
+        return [pieces[:size], pieces[size:]]
 
 
 def trim(features: Mapping[str, tf.Tensor]) -> Features:
@@ -164,6 +146,7 @@ def pack(
     tokenizer: Tokenizer,
     max_length: int | tf.Tensor,
     padding: Padding = "max_length",
+    cut: Cut = "end",
 ) -> Features:
     """Joins one or two segments with the special tokens, truncated and padded.
 
@@ -178,18 +161,20 @@ def pack(
         segments: one or two RaggedTensors int32 [batch, (pieces)].
         tokenizer: gives the ids of the special tokens.
         max_length: scalar, int or int32; most tokens in a row.
-        padding: as for `Preprocessor`.
+        padding, cut: as for `Preprocessor`.
 
     Returns:
         `input_word_ids`, `input_mask` (1 at tokens), `input_type_ids` (1 in the second segment and
         its [SEP]), each int32 [batch, seq_len].
     """
-    segments = truncate(segments, max_length - 1 - len(segments))
+    segments = truncate(segments, max_length - 1 - len(segments), cut)
     return join(segments, tokenizer, max_length if padding == "max_length" else None)
 
 
-def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> list[tf.RaggedTensor]:
-    """Cuts one or two segments at their ends, so that together they have at most `budget` pieces.
+def truncate(
+    segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor, cut: Cut = "end"
+) -> list[tf.RaggedTensor]:
+    """Shortens one or two segments, so that together they have at most `budget` pieces.
 
     The longer of two segments loses one piece at a time; if both are as long, the second one does.
     This is the reference's `_truncate_seq_pair` in closed form.
@@ -197,14 +182,30 @@ def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> li
     >>> first, second = tf.ragged.constant([[1, 2, 3, 4, 5]]), tf.ragged.constant([[6, 7]])
     >>> [each.to_list() for each in truncate([first, second], budget=4)]
     [[[1, 2]], [[6, 7]]]
+    >>> [each.to_list() for each in truncate([first], budget=4, cut="middle")]
+    [[[1, 3, 4, 5]]]
 
     Args:
         segments: one or two RaggedTensors [batch, (pieces)].
         budget: scalar, int or int32.
+        cut: "end" keeps the first pieces of a segment; "middle" the first and the last of them, see
+            `head_of`.
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
     counts = kept([segment.row_lengths() for segment in segments], budget)
-    return [_first(*each) for each in zip(segments, counts, strict=True)]
+    return [_shortened(*each, cut) for each in zip(segments, counts, strict=True)]
+
+
+def head_of(count: int | tf.Tensor) -> Any:
+    """How many of `count` pieces are the first of a text whose middle is cut; others are its last.
+
+    They are 128 of 510, and of another number as great a share, rounded to the nearest. Source: Sun
+    et al. 2019, "How to Fine-Tune BERT for Text Classification?" (arXiv 1905.05583).
+
+    >>> head_of(510), head_of(126), head_of(2)
+    (128, 32, 1)
+    """
+    return (count * 128 + 255) // 510
 
 
 def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:
@@ -223,10 +224,13 @@ def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tenso
     ]
 
 
-def _first(rows: tf.RaggedTensor, count: tf.Tensor) -> tf.RaggedTensor:
-    """The first `count[i]` values of row i."""
-    starts = rows.row_starts()
-    places = tf.ragged.range(starts, starts + count)
+def _shortened(rows: tf.RaggedTensor, count: tf.Tensor, cut: Cut) -> tf.RaggedTensor:
+    """The `count[i]` values of row i that are left without its end or its middle."""
+    starts, limits = rows.row_starts(), rows.row_limits()
+    head = count if cut == "end" else head_of(count)
+    places = tf.ragged.range(starts, starts + head)
+    if cut == "middle":
+        places = tf.concat([places, tf.ragged.range(limits - (count - head), limits)], axis=1)
     return places.with_values(tf.gather(rows.values, places.values))
 
 

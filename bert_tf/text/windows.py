@@ -3,13 +3,16 @@
 Source: google-research/bert, `run_squad.convert_examples_to_features` and `_check_is_max_context`.
 """
 
+import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.text.packing import Features, join, truncate
-from bert_tf.text.rows import owners, splits_of
+from bert_tf.text.packing import Cut, Features, Preprocessor, join, pack, trim, truncate
+from bert_tf.text.parts import MAX_BYTES, map_in_groups
+from bert_tf.text.rows import counts, owners, ragged, splits_of
 from bert_tf.text.tokenizer import Tokenizer
 
 
@@ -57,6 +60,7 @@ def slide(
     max_length: int,
     stride: int,
     short: tf.RaggedTensor | None = None,
+    max_windows: int | None = None,
 ) -> Windows:
     """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
@@ -78,6 +82,7 @@ def slide(
         stride: pieces from the start of a window to that of the next; at most a window's worth.
         short: pieces that go before each window, RaggedTensor int32 [batch, (pieces)], or None for
             [CLS] window [SEP]. There must be room for at least one piece more.
+        max_windows: most windows of a text; what lies beyond them is left out. None is all.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -85,6 +90,7 @@ def slide(
     room = tf.zeros_like(lengths) + (max_length - 1 - before)
     step = tf.minimum(stride, room)
     count = 1 + tf.maximum(-((room - lengths) // step), 0)
+    count = tf.minimum(count, max_windows or tf.int32.max)
     first_window = splits_of(count)
     rows = owners(first_window)
     window = tf.range(tf.size(rows)) - tf.gather(first_window, rows)
@@ -128,6 +134,100 @@ def _has_most_context(
     candidate = tf.where(score == best, window, last)
     chosen = tf.gather(tf.math.unsorted_segment_min(candidate, piece, pieces + 1), piece)
     return is_piece & (window == chosen)
+
+
+class TextWindows(NamedTuple):
+    """The result of `TextReader`: the windows of all rows, those of the first row first.
+
+    Attributes:
+        features: the encoder's three inputs, each int32 [windows, seq_len].
+        counts: int32 [batch], the windows of each row; there is at least one.
+    """
+
+    features: Features
+    counts: tf.Tensor
+
+    @property
+    def rows(self) -> tf.Tensor:
+        """int32 [windows]: the row that each window is of."""
+        return owners(splits_of(self.counts))
+
+    def end_to_end(self) -> Features:
+        """The windows of each row one after the other, of which all but the last are full."""
+        splits, shape = splits_of(self.counts), tf.stack([tf.size(self.counts), -1])
+        return {
+            name: tf.reshape(ragged(each, splits).to_tensor(), shape)
+            for name, each in self.features.items()
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class TextReader:
+    """Turns any number of texts, or pairs, into the encoder's inputs, as a SavedModel gets them.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
+    >>> windows = TextReader(tokenizer, max_length=6, stride=2)([tf.constant(["a b c d e", "a"])])
+    >>> windows.features["input_word_ids"].numpy().tolist(), windows.counts.numpy().tolist()
+    ([[2, 5, 6, 7, 8, 3], [2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0]], [2, 1])
+    >>> windows.end_to_end()["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3, 2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+
+    Of a pair, the second text is cut into windows. The first one stands in each of them, in at most
+    half of the room unless the second leaves it more. What fits is packed as by `Preprocessor`.
+
+    Attributes:
+        tokenizer, max_length, cut: as for `Preprocessor`.
+        stride: pieces from the start of a window to that of the next; None gives each row one
+            window, so that longer texts are cut.
+        max_windows: most windows of a row; what lies beyond them is left out. None is all.
+        max_bytes: most bytes of text that are tokenized at a time; see `map_in_groups`.
+    """
+
+    tokenizer: Tokenizer
+    max_length: int
+    cut: Cut = "end"
+    stride: int | None = None
+    max_windows: int | None = None
+    max_bytes: int = MAX_BYTES
+
+    def __call__(self, texts: Sequence[tf.Tensor]) -> TextWindows:
+        """Tokenizes and packs one or two columns of texts, each string [batch]."""
+        columns = dict(zip(("first", "second"), texts, strict=False))
+        # All groups are as wide, and what none of them needs is cut off in the end.
+        windows = map_in_groups(
+            lambda rows: self.at_once([*rows.values()]), columns, self.max_bytes
+        )
+        return windows._replace(features=trim(windows.features))
+
+    def at_once(self, texts: Sequence[tf.Tensor]) -> TextWindows:
+        """The same for few texts, without a bound; all windows are `max_length` wide."""
+        segments = Preprocessor(self.tokenizer, self.max_length).pieces(tuple(texts))
+        if self.stride is None:
+            features = pack(segments, self.tokenizer, self.max_length, cut=self.cut)
+            return TextWindows(features, tf.ones(tf.shape(texts[0]), tf.int32))
+        short = truncate(segments, self.max_length - 3)[0] if len(segments) == 2 else None
+        windows = slide(
+            segments[-1], self.tokenizer, self.max_length, self.stride, short, self.max_windows
+        )
+        return TextWindows(windows.features, counts(windows.rows, tf.size(texts[0])))
+
+    def reads(self, lengths: Sequence[int]) -> bool:
+        """Whether all pieces are read of a row whose texts have so many.
+
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a".split())
+        >>> reader = TextReader(tokenizer, max_length=6, stride=2, max_windows=2)
+        >>> reader.reads([6]), reader.reads([7])
+        (True, False)
+        """
+        room = self.max_length - 1 - len(lengths)
+        if sum(lengths) <= room or self.stride is None:
+            return sum(lengths) <= room
+        *first, last = lengths
+        if sum(first) > room - room // 2:
+            return False
+        room -= sum(first)
+        step, most = min(self.stride, room), self.max_windows
+        return most is None or last <= room + (most - 1) * step
 
 
 class QuestionWindows(NamedTuple):

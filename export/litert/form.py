@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.text.packing import Cut
+
 Tensors = dict[str, tf.Tensor]
 
 
@@ -75,11 +77,11 @@ def of_scores(model: Any, *axes: int | None) -> DeviceForm:
     )
 
 
-def of_packed(form: DeviceForm, names: Sequence[str]) -> Callable[..., Tensors]:
+def of_packed(form: DeviceForm, names: Sequence[str], cut: Cut = "end") -> Callable[..., Tensors]:
     """The `answer` of a `StringsForm` whose texts become one row."""
 
     def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
-        return form.answer(tokenizer.packed([given[name] for name in names], length))
+        return form.answer(tokenizer.packed([given[name] for name in names], length, cut))
 
     return answer
 

@@ -39,9 +39,14 @@ class LiteForm:
         """This form with the lengths for a model.
 
         Raises:
-            UserError: an unknown precision, a calibration without int8, or lengths that the model
-                does not have.
+            UserError: an unknown precision, a calibration without int8, lengths that the model
+                does not have, or a model that reads windows.
         """
+        if model.long_text == "windows":
+            raise UserError(
+                "a LiteRT file cannot read windows, as this model does; export a SavedModel, or "
+                "load the model with long_text='head_and_tail'"
+            )
         if self.precision not in LITE_PRECISIONS:
             raise UserError(
                 f"unknown precision {self.precision!r} for a LiteRT file; choose one of "

@@ -130,6 +130,7 @@ PAGES = {
     "how_to/classification.md": ("reviews", reviews),
     "how_to/adding_a_task.md": (".", lambda folder: None),
     "how_to/zero_shot.md": (".", lambda folder: None),
+    "how_to/long_texts.md": ("reviews", reviews),
     "how_to/regression.md": ("similarity", similarity),
     "how_to/question_answering.md": ("squad", squad),
     "how_to/token_classification.md": ("entities", tiny_tags.write_tagged),

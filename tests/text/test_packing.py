@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer, pack, truncate
+from bert_tf.text import Preprocessor, Tokenizer, pack, truncate
+from bert_tf.text.windows import TextReader
 from tests import tiny
 from tests.text.vocabularies import SPECIAL
 
@@ -141,8 +142,8 @@ def test_what_is_no_batch_of_texts_is_told(texts, message):
 @pytest.mark.parametrize(("max_bytes", "pair"), [(1, True), (40, False), (10_000, True)])
 def test_groups_of_any_size_give_the_same(max_bytes, pair):
     texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
-    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24, max_bytes))
-    features = grouped([tf.constant(each) for each in texts])
+    grouped = tf.function(TextReader(tiny.tokenizer(), 24, max_bytes=max_bytes))
+    features = grouped([tf.constant(each) for each in texts]).features
     expected = Preprocessor(tiny.tokenizer(), 24, padding="batch")(texts)
     assert features.keys() == expected.keys()
     for name, values in expected.items():
@@ -150,13 +151,13 @@ def test_groups_of_any_size_give_the_same(max_bytes, pair):
 
 
 def test_no_texts_give_no_rows():
-    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24))
-    features = grouped([tf.constant([], tf.string)])
+    grouped = tf.function(TextReader(tiny.tokenizer(), 24))
+    features = grouped([tf.constant([], tf.string)]).features
     assert {values.shape[0] for values in features.values()} == {0}
 
 
 def test_texts_that_do_not_pair_up_are_an_error():
     signature = [[tf.TensorSpec([None], tf.string)] * 2]
-    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24), input_signature=signature)
+    grouped = tf.function(TextReader(tiny.tokenizer(), 24), input_signature=signature)
     with pytest.raises(tf.errors.InvalidArgumentError):
         grouped([tf.constant(["a", "b"]), tf.constant(["a"])])

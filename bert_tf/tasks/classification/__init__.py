@@ -5,11 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bert_tf.checkpoints.heads import Head, Place
-from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Positive
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 
 Weights = Annotated[dict[str, Positive], Field(min_length=1)]
 
@@ -52,7 +51,7 @@ class LabelTrain(FinetuningTrain):
         return self
 
 
-class LabelRun(FinetuningRun):
+class LabelRun(TextRun):
     """What runs that label texts share."""
 
     train: LabelTrain

@@ -16,6 +16,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.tasks import long_texts
 from bert_tf.tasks.classification import few_shot as few_shot_training
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.embedding.pooling import normalized, pool
@@ -55,16 +56,25 @@ class TextClassifier(TaskModel):
         labels: names of the classes in the order of the logits; None takes those of the first
             `fit`, in their order.
         pair: whether a row is two texts; None lets the first `fit` decide.
-        max_length: most tokens of a row, special ones included; longer texts are cut (128).
+        max_length: most tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
         pooling: what the head reads, one of the poolings of a `TextEmbedder`; None is the pooler's
             output, or in the checkpoint of an embedder its own pooling.
         normalize: whether the head reads vectors of length 1.
         multi_label: whether a text has any number of labels; the model is then a
             `MultiLabelClassifier`, which also takes `thresholds`.
+        long_text: what is read of a longer text: "truncate", its start; "head_and_tail", its first
+            and last tokens, 128 and 382 of 510, or this share, rounded, of another length; or
+            "windows", all of it, in overlapping windows of `max_length`. Of a pair, the second text
+            is cut into windows, and the first stands in each, where it has at most half.
+        window_pooling: how the vectors of windows become the one that the head reads: "mean" (the
+            default), "max", or "attention", a mean whose weights are learned (`window_attention`).
+        stride: pieces from the start of a window to that of the next; None is half of `max_length`.
+        max_windows: most windows of a text that are read; None reads all.
 
     Raises:
-        UserError: labels that are no names of classes, or a length that the encoder does not have.
+        UserError: labels that are no names of classes, a length that the encoder does not have, or
+            settings of windows without windows.
     """
 
     has_labels = True
@@ -85,6 +95,10 @@ class TextClassifier(TaskModel):
         multi_label: bool = False,
         pooling: str | None = None,
         normalize: bool = False,
+        long_text: str = "truncate",
+        window_pooling: str | None = None,
+        stride: int | None = None,
+        max_windows: int | None = None,
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
@@ -97,6 +111,7 @@ class TextClassifier(TaskModel):
         head = {"dropout": dropout, "num_classes": None}
         super().__init__(encoder, tokenizer, head, max_length, modes == ("pooled",), **kwargs)
         self.pair, self.pooling, self.normalize = pair, pooling, normalize
+        long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
             self.name_classes(labels)
@@ -114,12 +129,13 @@ class TextClassifier(TaskModel):
             return few_shot_training.train(self, x, y, *args, **kwargs)
         return super().fit(x, y, *args, **kwargs)
 
-    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+    def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if self.pooling is None:
-            vectors = super().pooled(inputs, training)
-        else:
-            vectors = pool(self.encoder, inputs, (self.pooling,), training)
-        return normalized(vectors) if self.normalize else vectors
+            return super().vectors_of(inputs, training)
+        return pool(self.encoder, inputs, (self.pooling,), training)
+
+    def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return super().outputs_of(normalized(vectors) if self.normalize else vectors, training)
 
     @property
     def target(self) -> Label:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bert_tf.checkpoints.embedder import Pooling
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.model import ModelConfig
+from bert_tf.config.model import PooledWindowsModel
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Count, Positive, Section
 from bert_tf.config.train import FinetuningTrain
@@ -19,8 +19,8 @@ _OPTIONS = {
 }
 
 
-class EmbedderModel(ModelConfig):
-    """Sizes as in `ModelConfig`, and how a vector is computed of the last layer."""
+class EmbedderModel(PooledWindowsModel):
+    """As `PooledWindowsModel`, and how a vector is computed of the last layer."""
 
     pooling: Pooling | Annotated[tuple[Pooling, ...], Field(min_length=1)] | None = None
     """How the vector of a text is computed of the last layer; `pooled` is the output of the pooler.

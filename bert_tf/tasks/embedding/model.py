@@ -31,7 +31,7 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, outpu
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
-from bert_tf.tasks import inputs
+from bert_tf.tasks import inputs, long_texts
 from bert_tf.tasks.embedding import similarity
 from bert_tf.tasks.embedding.data import (
     EmbeddingTarget,
@@ -53,8 +53,9 @@ from bert_tf.tasks.embedding.pooling import (
 from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.text import GroupPreprocessor, Tokenizer
-from bert_tf.text.parts import as_first, first_equal, map_rows
+from bert_tf.text import Tokenizer
+from bert_tf.text.parts import as_first, first_equal
+from bert_tf.text.rows import splits_of, starts_row
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
 # How many of the best are kept for each query.
@@ -108,8 +109,10 @@ class TextEmbedder(TaskModel):
         include_prompt: whether the tokens of a prompt count in pooling.
         similarity_function: "cosine", "dot", "euclidean" or "manhattan"; the last two are negative
             distances.
-        max_length: most tokens of a text; None is as many as the encoder has positions. Longer
-            texts are cut.
+        max_length: most tokens of a text; None is as many as the encoder has positions.
+        long_text, window_pooling, stride, max_windows: how longer texts are read, as for
+            `TextClassifier`. Windows are pooled before dense layers. In their mean, each weighs as
+            many tokens as count in its pooling; that of "mean" is the mean of all tokens.
 
     Attributes:
         pooling: the names of the poolings; a name alone is a string.
@@ -156,6 +159,10 @@ class TextEmbedder(TaskModel):
         include_prompt: bool = True,
         similarity_function: str = "cosine",
         max_length: int | None = None,
+        long_text: str = "truncate",
+        window_pooling: str | None = None,
+        stride: int | None = None,
+        max_windows: int | None = None,
         **kwargs: Any,
     ):
         modes, layers = embedder.poolings(pooling), embedder.dense_layers(dense)
@@ -189,10 +196,12 @@ class TextEmbedder(TaskModel):
             )
             for number, layer in enumerate(layers)
         ]
-        self.width = encoder.config.output_size * len(modes)
+        self.width = self.pooled_width = encoder.config.output_size * len(modes)
+        long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
         for layer in self.dense_layers:
             layer.build((None, self.width))
             self.width = layer.units
@@ -204,19 +213,26 @@ class TextEmbedder(TaskModel):
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
         return super().settings | own
 
-    def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The vectors of texts: the encoder's inputs [batch, seq_len] -> float32 [batch, width]."""
-        vectors = pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
+    def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        return pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
+
+    def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:
+        vectors = tf.ensure_shape(vectors, [None, self.pooled_width])
         for layer in self.dense_layers:
             vectors = tf.cast(layer(vectors), tf.float32)
         return normalized(vectors) if self.normalize else vectors
 
+    def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        counted = tf.reduce_sum(inputs.get(POOLING_MASK, inputs["input_mask"]), axis=1)
+        # A window in which no token counts weighs hardly anything.
+        return tf.math.log(tf.maximum(tf.cast(counted, tf.float32), 1e-6))
+
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if inputs["input_mask"].shape.rank == 2:
-            return self.embed(inputs, training)
+            return super().call(inputs, training)
         shape = tf.shape(inputs["input_mask"])
         rows = {name: tf.reshape(each, [-1, shape[2]]) for name, each in inputs.items()}
-        return tf.reshape(self.embed(rows, training), [shape[0], shape[1], self.width])
+        return tf.reshape(super().call(rows, training), [shape[0], shape[1], self.width])
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         # The vectors, as a mean over the texts of a row.
@@ -490,7 +506,7 @@ class TextEmbedder(TaskModel):
         shape = tf.shape(texts)
         flat = tf.reshape(texts, [-1])
         prompt, uncounted = self.training_prompt()
-        flat_features = self.preprocessor()(tf.strings.join([prompt, flat]) if prompt else flat)
+        flat_features = self.packed([tf.strings.join([prompt, flat]) if prompt else flat])
         if uncounted:
             mask = without_prompt(flat_features["input_mask"], uncounted)
             flat_features[POOLING_MASK] = mask
@@ -580,16 +596,18 @@ class TextEmbedder(TaskModel):
         "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
         the same token ids have the same vector, that of the first of them.
         """
-        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        default = self._default_text()
+        default, read = self._default_text(), long_texts.reader(self)
 
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
-            features = preprocess([tf.strings.join([prompt, texts]) if prompt else texts])
+            texts = tf.strings.join([prompt, texts]) if prompt else texts
             # All signatures give the network the same inputs, so that a graph holds it once.
+            windows = read([texts])
             if self.prompts and not self.include_prompt:
-                length = self._prompt_length(prompt)
-                features[POOLING_MASK] = without_prompt(features["input_mask"], length)
-            return map_rows(self.network(), features)
+                begins = starts_row(splits_of(windows.counts))[:, tf.newaxis]
+                length = tf.where(begins, self._prompt_length(prompt), 0)
+                mask = without_prompt(windows.features["input_mask"], length)
+                windows.features[POOLING_MASK] = mask
+            return long_texts.outputs(self, windows)
 
         def answering(prompt: str) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -640,7 +658,7 @@ class TextEmbedder(TaskModel):
                 "ids"
             )
         form, names = self.device_form(), self.input_names
-        answer = of_packed(form, names)
+        answer = of_packed(form, names, self.cut)
         return StringsForm(
             names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.config.model import LONG_TEXT
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -75,7 +76,9 @@ class EmbeddingTask(Task):
         chosen = {name: getattr(self.config.model, name) for name in ("pooling", "normalize")}
         settings = {name: value for name, value in chosen.items() if value is not None}
         settings["max_length"] = self.config.train.max_length
-        return TextEmbedder(encoder, tokenizer, **{**self.initial, **settings})
+        settings |= self.config.model.long_texts(self.initial)
+        initial = {name: v for name, v in self.initial.items() if name not in LONG_TEXT}
+        return TextEmbedder(encoder, tokenizer, **initial | settings)
 
     def loss(self) -> EmbeddingLoss:
         """The configured loss, or that of the form of the training rows."""

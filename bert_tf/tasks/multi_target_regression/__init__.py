@@ -3,11 +3,10 @@
 import dataclasses
 from typing import Literal
 
-from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Names
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 
 
 class MultiTargetData(TextData):
@@ -19,7 +18,7 @@ class MultiTargetData(TextData):
     """Columns of the numbers, whose names are those of the targets."""
 
 
-class MultiTargetRegressionRun(FinetuningRun):
+class MultiTargetRegressionRun(TextRun):
     """Several numbers for a text or a pair of texts."""
 
     task: Literal["multi_target_regression"]

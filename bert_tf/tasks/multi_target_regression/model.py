@@ -91,7 +91,7 @@ class MultiTargetRegressor(TextRegressor):
     Args:
         encoder, tokenizer: what reads the texts.
         targets: the names of the numbers, in their order.
-        pair, max_length, dropout: as for `TextRegressor`.
+        pair, max_length, dropout, **kwargs: as for `TextRegressor`.
 
     Raises:
         UserError: there are no targets, or two have the same name.
@@ -148,9 +148,8 @@ class MultiTargetRegressor(TextRegressor):
             y = list(map(list, zip(*columns, strict=True)))
         return super().given(x, y, *args, **kwargs)
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """Maps the encoder's inputs to float32 [batch, targets]."""
-        return TaskModel.call(self, inputs, training=training)
+    def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return TaskModel.outputs_of(self, vectors, training=training)
 
     def device_form(self) -> DeviceForm:
         """`scores` float32 [1, targets]."""

@@ -3,13 +3,12 @@
 import dataclasses
 from typing import Literal
 
-from bert_tf.config.run import FinetuningRun
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 
 
-class RegressionRun(FinetuningRun):
+class RegressionRun(TextRun):
     """A number for a text or a pair of texts."""
 
     task: Literal["regression"]

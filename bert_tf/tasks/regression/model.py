@@ -15,6 +15,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.tasks import long_texts
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -41,9 +42,11 @@ class TextRegressor(TaskModel):
     Args:
         encoder, tokenizer: what reads the texts.
         pair: whether a row is two texts; None lets the first `fit` decide.
-        max_length: most tokens of a row, special ones included; longer texts are cut (128).
+        max_length: most tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
         targets: names of several numbers to predict; the model is then a `MultiTargetRegressor`.
+        long_text, window_pooling, stride, max_windows: how longer texts are read, as for
+            `TextClassifier`.
     """
 
     predicts = "values"
@@ -60,16 +63,20 @@ class TextRegressor(TaskModel):
         pair: bool | None = None,
         max_length: int | None = None,
         dropout: float | None = None,
+        long_text: str = "truncate",
+        window_pooling: str | None = None,
+        stride: int | None = None,
+        max_windows: int | None = None,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_regressor")
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         self.pair = pair
+        long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(self.outputs_of_head, "classifier", dropout)
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """Maps the encoder's inputs to float32 [batch]."""
-        return tf.squeeze(super().call(inputs, training=training), -1)
+    def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return tf.squeeze(super().outputs_of(vectors, training=training), -1)
 
     @property
     def outputs_of_head(self) -> int:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.model import ModelConfig
+from bert_tf.config.model import LongTextModel
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Natural, Section
 
@@ -26,8 +26,8 @@ class RerankingData(FinetuningData):
     """Seed of that draw."""
 
 
-class RankingModel(ModelConfig):
-    """Sizes as in `ModelConfig`, and what a score is."""
+class RankingModel(LongTextModel):
+    """As `LongTextModel`, and what a score is."""
 
     activation: Literal["sigmoid", "identity"] | None = None
     """What turns logits into scores: `sigmoid`, or `identity`, which leaves them unchanged. null is

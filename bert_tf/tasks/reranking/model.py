@@ -16,6 +16,7 @@ from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
+from bert_tf.tasks import long_texts
 from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.reranking.candidates import (
     COLUMNS,
@@ -64,11 +65,13 @@ class Reranker(GroupModel):
         encoder, tokenizer: what reads the texts.
         activation: what makes scores of logits: "sigmoid" or "identity".
         max_length: most tokens of a query with a passage; None is as many as the encoder has
-            positions. Longer ones are cut.
+            positions.
         dropout: rate on the pooled output; None takes the encoder's.
+        long_text, stride, max_windows: how longer ones are read, as pairs by `TextClassifier`. Of
+            its windows, a passage has the best score.
 
     Raises:
-        UserError: an unknown activation.
+        UserError: an unknown activation, or settings of windows without windows.
     """
 
     columns = COLUMNS
@@ -91,11 +94,15 @@ class Reranker(GroupModel):
         activation: str = "sigmoid",
         max_length: int | None = None,
         dropout: float | None = None,
+        long_text: str = "truncate",
+        stride: int | None = None,
+        max_windows: int | None = None,
         **kwargs: Any,
     ):
         checked_activation(activation)
         kwargs.setdefault("name", "reranker")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
+        long_texts.set_up(self, long_text, None, stride, max_windows)
         self.activation = activation
         # The loss that the next `compile` takes unless it is given one.
         self._next_loss: Any = None

@@ -62,7 +62,8 @@ class Reranking(Task):
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
         activation = self.config.model.activation or self.initial.get("activation", "sigmoid")
-        return Reranker(encoder, tokenizer, activation, self.config.train.max_length)
+        settings = self.config.model.long_texts(self.initial)
+        return Reranker(encoder, tokenizer, activation, self.config.train.max_length, **settings)
 
     def compile(self, model: TaskModel, **options: Any) -> None:
         model.compile(loss=self._loss, **options)

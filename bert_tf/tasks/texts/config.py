@@ -1,10 +1,12 @@
-"""The section `data` of the tasks on one text or two."""
+"""What a run of the tasks on one text or two may configure."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from bert_tf.config.data import FinetuningData
+from bert_tf.config.model import PooledWindowsModel
+from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Names
 
 
@@ -23,3 +25,10 @@ class TextData(FinetuningData):
     """
     label_column: str = "label"
     """Column of what is predicted. The formats of GLUE have their own."""
+
+
+class TextRun(FinetuningRun):
+    """What the tasks on one text or two have in common."""
+
+    model: PooledWindowsModel = PooledWindowsModel()
+    """The sizes of the encoder, and how long texts are read."""

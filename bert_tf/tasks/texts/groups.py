@@ -14,8 +14,9 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Tensors
 from bert_tf.models.logits import PADDING_SCORE, hide_padding
+from bert_tf.tasks import long_texts
 from bert_tf.tasks.task_model import EncodedTexts, TaskModel, head_dropout, known_target
-from bert_tf.text import GroupPreprocessor, Tokenizer
+from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
 
 
@@ -91,7 +92,8 @@ class GroupModel(TaskModel):
     """A linear layer with one output on the pooled output of each text with its first text.
 
     Called with the encoder's inputs, each [batch, group, seq_len], it returns float32 scores
-    [batch, group]. A text whose mask is all 0 is padding, with a score far below all others.
+    [batch, group]. A text whose mask is all 0 is padding, with a score far below all others. A text
+    that is read in windows has the best score of these.
 
     On strings, pairs with the same token ids have the same score, that of the first of them in the
     batch. Of equal scores the first comes first, on every processor.
@@ -139,9 +141,13 @@ class GroupModel(TaskModel):
             name: tf.reshape(value, tf.concat([[shape[0] * shape[1]], tf.shape(value)[2:]], axis=0))
             for name, value in inputs.items()
         }
-        pooled = self.encoder.pooled(rows, training=training)
+        windows, row = long_texts.split(self, rows)
+        pooled = self.encoder.pooled(windows, training=training)
         scores = getattr(self, self.head_name)(self.dropout(pooled, training=training))
-        scores = tf.reshape(tf.cast(scores, tf.float32), shape[:2])
+        scores = tf.cast(scores, tf.float32)[:, 0]
+        if self.long_text == long_texts.WINDOWS:
+            scores = tf.math.unsorted_segment_max(scores, row, shape[0] * shape[1])
+        scores = tf.reshape(scores, shape[:2])
         return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
 
     def examples(
@@ -163,7 +169,7 @@ class GroupModel(TaskModel):
         shape = tf.shape(others)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in self.preprocessor()(_pairs(first, others)).items()
+            for name, each in self.packed(_pairs(first, others)).items()
         }
         is_there = others != ""
         features["input_mask"] *= tf.cast(is_there, tf.int32)[..., tf.newaxis]
@@ -234,8 +240,9 @@ class GroupModel(TaskModel):
             return self.network()({name: values[:, tf.newaxis, :] for name, values in rows.items()})
 
         def scores(*pairs: tf.Tensor) -> tf.Tensor:
-            features = GroupPreprocessor(self.tokenizer, self.max_length)(pairs)
-            return tf.reshape(map_rows(score, features), [-1])
+            windows = long_texts.reader(self)(pairs)
+            each = tf.reshape(map_rows(score, windows.features), [-1])
+            return tf.math.unsorted_segment_max(each, windows.rows, tf.size(windows.counts))
 
         return in_groups(first, others, scores)
 

@@ -16,7 +16,6 @@ from bert_tf.interpret.looks import Look, Mark, PageSection, SeenInput
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.text import Preprocessor
 
 NOTE = "Each point is a text of the dev data: the pooled vector, which the head reads."
 
@@ -48,7 +47,7 @@ class PooledPictures(Pictures):
     def __init__(self, subject: Subject):
         super().__init__(subject)
         self.accepted = (subject.model.input_names,)
-        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+        self._preprocess = subject.model.preprocessor()
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject

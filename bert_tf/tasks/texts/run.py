@@ -13,13 +13,14 @@ from bert_tf.tasks.from_checkpoint import OF_VECTORS
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts import glue, text_files
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.config import TextData, TextRun
 from bert_tf.tasks.texts.glue import GLUE
 
 
 class TextTask(Task):
     """A task on one text or two: see `bert_tf.tasks.texts.text_files` for what can be read."""
 
+    config: TextRun
     data: TextData
     # Whether a row has the name of a class, or a number.
     has_classes = True
@@ -75,6 +76,7 @@ class TextTask(Task):
         pooling = {name: self.initial[name] for name in OF_VECTORS if name in self.initial}
         pooling = pooling or ({"pooling": "mean"} if is_few else {})
         own = {"pair": pair, "max_length": self.config.train.max_length}
+        own |= self.config.model.long_texts(self.initial)
         return own | pooling if self.has_classes else own
 
     def read(self, path: Path) -> Columns:

@@ -1,0 +1,100 @@
+"""Texts with more tokens than an input of the encoder: what is read of them, and how.
+
+Where a text is read in windows, the vectors of these are pooled to one, which the head reads.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.config.model import LONG_TEXT
+from bert_tf.errors import UserError
+from bert_tf.text.packing import Features
+from bert_tf.text.parts import map_rows
+from bert_tf.text.windows import TextReader, TextWindows
+
+# The vectors of windows, float32 [windows, width], and their scores, float32 [windows]; in a mean,
+# the weights of windows are the softmax of the scores.
+Scored = tuple[tf.Tensor, tf.Tensor]
+TRUNCATE, HEAD_AND_TAIL, WINDOWS = "truncate", "head_and_tail", "windows"
+MAX, ATTENTION = "max", "attention"
+
+
+def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
+    """Makes a task model read long texts as arguments of `TextClassifier` say.
+
+    `of_windows` are `window_pooling`, `stride` and `max_windows`.
+
+    Raises:
+        UserError: one is for windows, which are not read, or windows would not overlap.
+    """
+    model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
+    for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):
+        if value is not None and long_text != WINDOWS:
+            raise UserError(f"{name} is for windows; set long_text to 'windows', or remove {name}")
+        setattr(model, name, value)
+    length, pieces = model.max_length, model.max_length - 2  # [CLS] and [SEP]
+    if model.stride is not None and model.stride >= pieces:
+        raise UserError(
+            f"stride is {model.stride}, but a window of max_length {length} has {pieces} pieces, "
+            f"and windows must overlap; give {pieces - 1} or less, or a larger max_length"
+        )
+    if model.window_pooling == ATTENTION:
+        model.window_attention = model.make_linear(1, "window_attention")
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The arguments of the constructor that are not left at their defaults."""
+    values = {name: getattr(model, name) for name in LONG_TEXT if model.long_text != TRUNCATE}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def reader(model: Any) -> TextReader:
+    """What packs the texts of a model, into windows where it reads those."""
+    stride = (model.stride or model.max_length // 2) if model.long_text == WINDOWS else None
+    return TextReader(model.tokenizer, model.max_length, model.cut, stride, model.max_windows)
+
+
+def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Tensor]:
+    """The windows of rows in which they are laid end to end, [rows, tokens], in one list.
+
+    They are the encoder's inputs, [windows, seq_len], and int32 [windows], the row that each is of,
+    -1 where it is padding. A row of a model that reads no windows is one window.
+    """
+    shape = tf.shape(inputs["input_mask"])
+    if model.long_text != WINDOWS:
+        return dict(inputs), tf.range(shape[0])
+    length = tf.minimum(shape[1], model.max_length)
+    count = -(-shape[1] // length)
+    paddings = [[0, 0], [0, count * length - shape[1]]]
+    windows = {
+        name: tf.reshape(tf.pad(each, paddings), [-1, length]) for name, each in inputs.items()
+    }
+    rows = tf.repeat(tf.range(shape[0]), count)
+    return windows, tf.where(tf.reduce_any(windows["input_mask"] != 0, axis=1), rows, -1)
+
+
+def outputs(model: Any, windows: TextWindows) -> Any:
+    """What `call` computes for windows of rows, in bounded memory; the same of equal rows."""
+    if model.long_text != WINDOWS:
+        return map_rows(model.network(), windows.features)
+    found = map_rows(model.part("windows_of"), windows.features)
+    of_rows = {"vectors": pooled(model, found, windows.rows, tf.size(windows.counts))}
+    return map_rows(lambda rows: model.part("outputs_of")(rows["vectors"]), of_rows)
+
+
+def pooled(model: Any, windows: Scored, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """float32 [batch, width]: the vectors of the windows of each row as one.
+
+    `rows`, int32 [windows], are the rows of the windows, -1 for padding.
+    """
+    vectors, scores = windows
+    if model.window_pooling == MAX:
+        return tf.math.unsorted_segment_max(vectors, rows, batch)
+    highest = tf.math.unsorted_segment_max(tf.stop_gradient(scores), rows, batch)
+    # Only the scores of padding may be higher.
+    below = tf.minimum(scores - tf.gather(highest, tf.maximum(rows, 0)), 0.0)
+    weights = tf.exp(below)[:, tf.newaxis]
+    total = tf.math.unsorted_segment_sum(vectors * weights, rows, batch)
+    return tf.math.divide_no_nan(total, tf.math.unsorted_segment_sum(weights, rows, batch))
