@@ -216,7 +216,7 @@ def test_training_rows_are_sentences(tmp_path):
         (("o", "b_pet", "i_pet", "b_log"), {("pet", "cat dog"), ("log", "log")}),
         (("DET", "NOUN", "NOUN", "X"), {("DET", "the"), ("NOUN", "cat dog"), ("X", "log")}),
     ],
-    ids=str,
+    ids=["iob1", "plain", "underscores", "parts_of_speech"],
 )
 def test_a_model_answers_in_the_tags_that_it_learned(tags, entities, tmp_path):
     words = ["the", "cat", "dog", "log"]
