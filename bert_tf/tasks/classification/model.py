@@ -12,7 +12,6 @@ from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
@@ -58,8 +57,8 @@ class TextClassifier(TaskModel):
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
-        pooling: what the head reads, one of the poolings of a `TextEmbedder`; None is the pooler's
-            output, or in the checkpoint of an embedder its own pooling.
+        pooling: what the head reads, as for a `TextEmbedder`; None is the pooler's output, or in
+            the checkpoint of an embedder its own pooling.
         normalize: whether the head reads vectors of length 1.
         multi_label: whether a text has any number of labels; the model is then a
             `MultiLabelClassifier`, which also takes `thresholds`.
@@ -93,7 +92,7 @@ class TextClassifier(TaskModel):
         max_length: int | None = None,
         dropout: float | None = None,
         multi_label: bool = False,
-        pooling: str | None = None,
+        pooling: str | Sequence[str] | None = None,
         normalize: bool = False,
         long_text: str = "truncate",
         window_pooling: str | None = None,
@@ -102,15 +101,11 @@ class TextClassifier(TaskModel):
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
-        if len(modes) > 1:
-            raise UserError(
-                f"a {type(self).__name__} reads one pooling, not {' and '.join(modes)}; choose "
-                "one of them with pooling="
-            )
         kwargs.setdefault("name", "text_classifier")
         head = {"dropout": dropout, "num_classes": None}
-        super().__init__(encoder, tokenizer, head, max_length, modes == ("pooled",), **kwargs)
-        self.pair, self.pooling, self.normalize = pair, pooling, normalize
+        super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
+        self.pair, self.normalize = pair, normalize
+        self.pooling = pooling if isinstance(pooling, str | None) else modes
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
@@ -118,8 +113,13 @@ class TextClassifier(TaskModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        own = {"pooling": self.pooling, "normalize": self.normalize}
+        pooling = self.pooling if isinstance(self.pooling, str | None) else [*self.pooling]
+        own = {"pooling": pooling, "normalize": self.normalize}
         return super().settings | {name: value for name, value in own.items() if value}
+
+    @property
+    def pooled_width(self) -> int:
+        return super().pooled_width * len(embedder.poolings(self.pooling or "pooled"))
 
     @checked
     def fit(
@@ -132,7 +132,7 @@ class TextClassifier(TaskModel):
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if self.pooling is None:
             return super().vectors_of(inputs, training)
-        return pool(self.encoder, inputs, (self.pooling,), training)
+        return pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
 
     def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:
         return super().outputs_of(normalized(vectors) if self.normalize else vectors, training)

@@ -90,7 +90,7 @@ class MultiLabelClassifier(TextClassifier):
         dropout: float | None = None,
         multi_label: bool = True,
         thresholds: Mapping[str, float] | Sequence[float] | None = None,
-        pooling: str | None = None,
+        pooling: str | Sequence[str] | None = None,
         normalize: bool = False,
         **kwargs: Any,
     ):

@@ -34,17 +34,18 @@ def test_there_are_as_many_pairs_of_equal_labels_as_of_different_ones():
 @pytest.mark.parametrize("several", [False, True])
 def test_a_classifier_learns_from_few_texts_and_is_exported(several, tmp_path):
     keras.utils.set_random_seed(0)
-    embedder = objects.embedder(pooling="cls", normalize=True)
+    pooling = ["cls", "mean"] if several else "cls"
+    embedder = objects.embedder(pooling=pooling, normalize=True)
     embedder.save_checkpoint(tmp_path / "folder", "sentence_transformers")
     clf = bert_tf.TextClassifier.from_checkpoint(tmp_path / "folder", multi_label=several)
-    assert clf.settings["pooling"] == "cls" and clf.normalize
+    assert clf.settings["pooling"] == pooling and clf.normalize
     y = LISTS if several else LABELS
     history = clf.fit(TEXTS, y, validation_data=(TEXTS, y), **FAST).history
     assert history["loss"][-1] < history["loss"][0]
     assert history["val_micro_f1" if several else "val_accuracy"][0] > 0.8
     # The head is scikit-learn's, on the vectors of an embedder with the same encoder.
     same = bert_tf.TextEmbedder(
-        clf.encoder, clf.tokenizer, "cls", True, max_length=clf.max_length
+        clf.encoder, clf.tokenizer, pooling, True, max_length=clf.max_length
     ).predict(TEXTS)
     targets = [("cat" in each) for each in LISTS] if several else LABELS
     found = LogisticRegression().fit(same, targets).predict_proba(same)
@@ -108,8 +109,3 @@ def test_what_cannot_be_learned_from_is_one_sentence(x, y, options, message):
     clf = objects.multi_labeller(labels=["a", "b"])
     with pytest.raises(UserError, match="all texts have the label 'a'; few_shot requires"):
         clf.fit(["cat", "dog"], [["a"], ["a", "b"]], **FAST)
-
-
-def test_several_poolings_are_refused():
-    with pytest.raises(UserError, match="reads one pooling, not cls and max; choose one"):
-        objects.classifier(pooling=["cls", "max"])
