@@ -106,6 +106,7 @@ class TextClassifier(TaskModel):
         super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
         self.pair, self.normalize = pair, normalize
         self.pooling = pooling if isinstance(pooling, str | None) else modes
+        self.pooled_width *= len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
@@ -116,10 +117,6 @@ class TextClassifier(TaskModel):
         pooling = self.pooling if isinstance(self.pooling, str | None) else [*self.pooling]
         own = {"pooling": pooling, "normalize": self.normalize}
         return super().settings | {name: value for name, value in own.items() if value}
-
-    @property
-    def pooled_width(self) -> int:
-        return super().pooled_width * len(embedder.poolings(self.pooling or "pooled"))
 
     @checked
     def fit(
