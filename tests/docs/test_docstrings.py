@@ -53,6 +53,12 @@ EXCEPTIONS = {
     "tasks.task_model.head_dropout": _PART,
     "tasks.task_model.known_target": _PART,
     "tasks.task_model.of_columns": _PART,
+    "tasks.long_texts.outputs": _PART,
+    "tasks.long_texts.pooled": _PART,
+    "tasks.long_texts.reader": _PART,
+    "tasks.long_texts.set_up": _PART,
+    "tasks.long_texts.settings_of": _PART,
+    "tasks.long_texts.split": _PART,
     "tasks.masked_lm.filling.best_pieces": _FILLING,
     "tasks.masked_lm.filling.device_form": _FILLING,
     "tasks.from_checkpoint.built": _LOADING,
@@ -71,6 +77,7 @@ EXCEPTIONS = {
     "tasks.task.Task": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,
     "tasks.texts.text_files.read_tfds": _TFDS,
+    "text.windows.TextWindows": "what `TextReader` returns, whose example shows it",
     "tasks.token_classification.tagged_sentences.read_tfds_tags": _TFDS,
 }
 
