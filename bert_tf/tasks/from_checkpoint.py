@@ -252,7 +252,8 @@ def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike
 def _arguments(cls: type[object]) -> list[str]:
     """The settings of a constructor, and those that it passes on to that of another task."""
     classes = (each for each in cls.__mro__ if each is cls or registry.family_of(each.__name__))
-    names = [name for each in classes for name in inspect.signature(each).parameters]
+    makers = (each.__init__ for each in classes)  # type: ignore[misc]
+    names = [name for each in makers for name in inspect.signature(each).parameters]
     return [name for name in dict.fromkeys(names) if name not in _NO_SETTINGS]
 
 

@@ -261,7 +261,7 @@ class TaskModel(EncoderModel):
                 yield windows.features
 
         rows = EncodedRows.gather(packed())
-        # A row is its windows, one after the other.
+        # A row is its windows end to end.
         firsts = np.cumsum(np.concatenate([[0], *counts]))
         return dataclasses.replace(rows, starts=rows.starts[firsts])
 

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 
 import keras
 import numpy as np
@@ -14,6 +15,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli.parser import main
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
+from bert_tf.interpret.subject import Subject
 from bert_tf.tasks import long_texts
 from bert_tf.text.windows import TextReader
 from tests import tiny
@@ -108,6 +110,11 @@ def test_all_ways_of_asking_agree(name, tmp_path):
     model.save_checkpoint(tmp_path / "ours")
     model.export(tmp_path / "exported")
     model.export(tmp_path / "frozen", freeze=True)
+    if name == "attention":
+        model.export(tmp_path / "half", precision="bfloat16")
+        found = bert_tf.load(tmp_path / "half").predict(x, verbose=0)
+        np.testing.assert_allclose(flat(found), flat(expected), atol=0.02)
+        shutil.rmtree(tmp_path / "half")
     for path in tmp_path.iterdir():
         opened = bert_tf.load(path)
         found = opened.predict(x, verbose=0)
@@ -330,8 +337,14 @@ def test_a_run_reads_windows_and_a_later_one_starts_from_it(tmp_path, capsys):
         assert code == 2 and sentence in said
 
 
-def test_a_checkpoint_that_reads_windows_may_be_opened_otherwise(tmp_path):
+def test_a_checkpoint_that_reads_windows_may_be_opened_otherwise(tmp_path, capsys):
     classifier(window_pooling="attention").save_checkpoint(tmp_path / "model")
+    assert capsys.readouterr().err == ""
+    classifier().save_checkpoint(tmp_path / "theirs", "huggingface")
+    said = "transformers does not know long_text windows; only bert_tf does"
+    assert said in capsys.readouterr().err
+    with pytest.raises(UserError, match="reads windows, and a page shows one input"):
+        Subject.load(tmp_path / "model")
     model = bert_tf.load(tmp_path / "model", long_text="head_and_tail")
     assert model.settings["long_text"] == "head_and_tail" and model.stride is None
     plain = tiny_objects.classifier(labels=["bad", "good"], max_length=LENGTH)

@@ -63,7 +63,7 @@ class MultiLabelClassifier(TextClassifier):
 
     Args:
         encoder, tokenizer: what reads the texts.
-        labels, pair, max_length, dropout, **kwargs: as for `TextClassifier`.
+        labels, pair, max_length, dropout: as for `TextClassifier`, also `long_text` and others.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
             in their order; labels that are not named have 0.5. None uses the thresholds with the

@@ -91,7 +91,7 @@ class MultiTargetRegressor(TextRegressor):
     Args:
         encoder, tokenizer: what reads the texts.
         targets: the names of the numbers, in their order.
-        pair, max_length, dropout, **kwargs: as for `TextRegressor`.
+        pair, max_length, dropout: as for `TextRegressor`, also `long_text` and others.
 
     Raises:
         UserError: there are no targets, or two have the same name.

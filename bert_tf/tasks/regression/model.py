@@ -45,8 +45,7 @@ class TextRegressor(TaskModel):
         max_length: most tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
         targets: names of several numbers to predict; the model is then a `MultiTargetRegressor`.
-        long_text, window_pooling, stride, max_windows: how longer texts are read, as for
-            `TextClassifier`.
+        long_text, window_pooling, stride, max_windows: as for `TextClassifier`.
     """
 
     predicts = "values"
