@@ -233,6 +233,8 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
         # Words, or texts with spans.
+        if isinstance(x, tf.TypeSpec) and x.shape.rank == 1:
+            raise UserError("a dataset cannot have texts with spans; give texts and spans as lists")
         values = x.get("text") if isinstance(x, Mapping) else x
         first = next(iter(values), None) if isinstance(values, Iterable) else None
         return (TEXT,) if is_text(first) else self.columns
@@ -322,8 +324,10 @@ class TokenClassifier(TaskModel, WeightedModel):
             # A missed span is like a sentence of one word.
             gold = [*rows.entities, *[(f"B-{label}",) for label in rows.missed]]
             tagged += [(OUTSIDE,)] * len(rows.missed)
-        metrics = entity_metrics(gold, tagged, types)
         counted = labels != IGNORED
+        if not counted.any():
+            raise UserError(f"{rows.source} has no words to score; give some")
+        metrics = entity_metrics(gold, tagged, types)
         labels, predictions = labels[counted], predictions[counted]
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
         of_words = {"accuracy": np.mean(predictions.argmax(axis=1) == labels), "loss": loss}

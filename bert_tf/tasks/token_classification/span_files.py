@@ -51,7 +51,7 @@ def read_spans(path: Path) -> Columns:
             spans = None if spans is None else [_span(each, text, place) for each in spans]
             found.append((text, spans, number))
     if left_out:
-        logger.info(f"{path}: {left_out} texts that annotators rejected or skipped are left out")
+        logger.info(f"{path}: texts that annotators rejected or skipped are left out ({left_out})")
     texts, targets, places = columns_of_rows(found, 3)
     columns = Columns(("text",), (texts,), targets, str(path), places, unit, path=path)
     return columns.checked([TEXT], WordTags())

@@ -16,6 +16,8 @@ from bert_tf.text import Tokenizer
 from bert_tf.text.words import split_words
 
 TEXT = TextColumn("text")
+# Texts that are cut into words at a time.
+_CHUNK = 256
 # Words that a message shows.
 _SHOWN = 3
 
@@ -34,7 +36,7 @@ class SpannedWords(Columns):
 
     >>> words = SpannedWords(("words",), ([["jvc/3"]],), [("B-day",)], cut={0: "row 0: 'jvc/3'"})
     >>> words.cut_words()
-    "1 words, inside of which spans begin or end: row 0: 'jvc/3'"
+    "words inside of which spans begin or end (1): row 0: 'jvc/3'"
 
     Attributes:
         cut: what each word is that a span begins or ends inside of, by its place among all words.
@@ -49,7 +51,7 @@ class SpannedWords(Columns):
     def cut_words(self) -> str:
         """The words that are cut, for a message."""
         shown = ", ".join([*self.cut.values()][:_SHOWN]) + ", …" * (len(self.cut) > _SHOWN)
-        return f"{len(self.cut)} words, inside of which spans begin or end: {shown}"
+        return f"words inside of which spans begin or end ({len(self.cut)}): {shown}"
 
 
 def are_texts(rows: Columns) -> bool:
@@ -133,15 +135,18 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
         UserError: a span without a word, such as a space.
     """
     texts, spans = rows.column(TEXT.name), rows.targets or [None] * len(rows)
-    data = tf.constant([*map(encoded, texts)], tf.string)
-    _, *bounds = split_words(data, tokenizer, split_punctuation)
+    bounds: list[tuple[list[int], list[int]]] = []
+    for first in range(0, len(texts), _CHUNK):
+        chunk = tf.constant([*map(encoded, texts[first : first + _CHUNK])], tf.string)
+        _, starts, ends = split_words(chunk, tokenizer, split_punctuation)
+        bounds += zip(starts.to_list(), ends.to_list(), strict=True)
     words: list[list[str]] = []
     tags: list[Any] = []
     entities: list[tuple[str, ...]] = []
     missed: list[str] = []
     cut: dict[int, str] = {}
     before = 0
-    for row, of_row in enumerate(zip(*(each.to_list() for each in bounds), strict=True)):
+    for row, of_row in enumerate(bounds):
         text, place = texts[row], rows.where(row)
         starts, ends = (_characters(text)[np.array(each, int)] for each in of_row)
         words.append([text[start:end] for start, end in zip(starts, ends, strict=True)])
@@ -159,7 +164,7 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
                 word for word in range(first, last) if starts[word] < start or ends[word] > end
             ]
             for word in parts:
-                cut[before + word] = f"{place}: {words[row][word]!r} ({label} {marked})"
+                cut[before + word] = f"{place}: {quoted(words[row][word])} ({label} {marked})"
             if parts:
                 missed.append(label)
             else:

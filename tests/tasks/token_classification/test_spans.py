@@ -6,6 +6,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import Encoder, TokenClassifier, Tokenizer, load, runs
 from bert_tf.config.reading import load_config
@@ -85,10 +86,7 @@ def test_words_that_a_span_still_cuts_are_not_trained_on(capsys):
     cut[3].append({"start": 8, "end": 11, "label": "tv"})
     model.fit(rows, cut, batch_size=2, verbose=0)
     said = capsys.readouterr().err
-    assert (
-        "not trained on: 4 words, inside of which spans begin or end: row 0: 'jvc/3' (tv 'jvc'), "
-        in said
-    )
+    assert "not trained on: words inside of which spans begin or end (4): row 0: 'jvc/3'" in said
     assert "row 2: '3/jvc' (tv 'jvc'), …\n" in said and "row 3" not in said
     checked = model.given(rows, cut)
     labels = model.target.numbers(model.in_words(checked))
@@ -100,7 +98,7 @@ def test_words_that_a_span_still_cuts_are_not_trained_on(capsys):
     # Half of a piece cannot be found in any words.
     model = tagger()
     model.fit(["the cats"] * 2, [[{"start": 4, "end": 6, "label": "pet"}]] * 2, verbose=0)
-    assert model.split_punctuation and "not trained on: 2 words" in capsys.readouterr().err
+    assert model.split_punctuation and "spans begin or end (2)" in capsys.readouterr().err
 
 
 def test_spans_become_words_and_tags():
@@ -151,6 +149,10 @@ def test_what_does_not_fit_a_model_is_refused(trained):
             trained.predict("the", **options)
     with pytest.raises(UserError, match="all tags are O; tag some"):
         tagger().fit(["the cat"], [[]])
+    with pytest.raises(UserError, match="the data has no words to score"):
+        trained.evaluate([""], [[]])
+    with pytest.raises(UserError, match="a dataset cannot have texts with spans"):
+        trained.fit(tf.data.Dataset.from_tensors((["the cat"], [["O", "O"]])))
 
 
 EXPECTED = [(Span(0, 3, "tv"), Span(8, 11, "pet")), ()]
@@ -197,7 +199,7 @@ def test_files_of_every_tool_are_read(form, tmp_path, capsys):
     path.write_text(FORMS[form])
     rows = read_spans(path)
     assert (rows.values, rows.targets) == ((["jvc the cat", "sat"],), EXPECTED)
-    is_told = "1 texts that annotators rejected or skipped are left out" in capsys.readouterr().err
+    is_told = "that annotators rejected or skipped are left out (1)" in capsys.readouterr().err
     assert is_told == ("rejected" in FORMS[form] or "skipped" in FORMS[form])
 
 
