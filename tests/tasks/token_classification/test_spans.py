@@ -246,7 +246,7 @@ def test_a_run_learns_from_spans(tmp_path):
     path.write_text(
         "task: token_classification\ndata: {path: ., format: spans}\n"
         "tokenizer: {vocab: vocab.txt}\n" + tiny.MODEL + "  \n"
-        "train: {epochs: 60, batch_size: 4, max_length: 16, learning_rate: 0.02}\n"
+        "train: {epochs: 60, batch_size: 4, max_length: 16, learning_rate: 0.01}\n"
     )
     config = load_config(path, ["model.aggregation=max"])
     metrics = runs.finetune(config, tmp_path / "run")
