@@ -159,7 +159,7 @@ class FrozenTask(Answers):
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
         names = [column.name for column in asked_columns(cls, self)]
-        x = inputs.from_generator(inputs.by_name(x, columns, names))
+        x = inputs.of_generator(inputs.by_name(x, columns, names))
         return cls.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:

@@ -183,9 +183,13 @@ class Columns:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
+    """Whether a value is None, NaN or pandas' NA.
+
+    >>> is_missing(None), is_missing(0.0)
+    (True, False)
+    """
     is_nan = isinstance(value, float) and value != value
-    return value is None or is_nan or type(value).__name__ == "NAType"  # of pandas
+    return value is None or is_nan or type(value).__name__ == "NAType"
 
 
 class Column(ABC):

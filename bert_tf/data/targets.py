@@ -43,19 +43,18 @@ class Label(Target):
     def plain(self, rows: Rows) -> Rows:
         """One-hot rows as names of their columns, which have numbers before names are known."""
         given = rows.known_targets()
-        if not _are_lists(given):
+        if not all(isinstance(each, list | tuple | np.ndarray) for each in given):
             return rows
-        names = self.classes or tuple(map(str, range(len(given[0]))))
+        names = self.classes or tuple(map(str, range(max(len(given[0]), 2))))
         targets = []
         for row, each in enumerate(given):
-            ones = _names_of_ones(each, names)
-            if ones is None or len(ones) != 1 or len(names) < 2:
-                count = "two or more" if len(names) < 2 else len(names)
+            values = as_list(each, "a row")
+            if (values.count(0), values.count(1), len(values)) != (len(names) - 1, 1, len(names)):
                 raise UserError(
                     f"{rows.at(row, self.what)} is {quoted(each)}; give a name, a whole number, or "
-                    f"a one-hot row of {count} entries, one of which is 1 and the others 0"
+                    f"a one-hot row of {len(names)} entries, one of which is 1 and the others 0"
                 )
-            targets += ones
+            targets.append(names[values.index(1)])
         return dataclasses.replace(rows, targets=targets, classes=names)
 
     def checked(self, rows: Columns) -> list:
@@ -99,11 +98,11 @@ class Label(Target):
         """int32 [batch]: names, whole numbers, booleans or one-hot rows, to classes."""
         if y.dtype == tf.string or y.shape.rank != 2 or y.shape[1] == 1:
             return class_numbers(y, self.classes)
-        y = _zeros_and_ones(y, self.classes)
-        is_one = tf.reduce_all(tf.reduce_sum(y, axis=1) == 1)
-        said = "in the dataset, a one-hot row has no 1, or more than one"
-        with tf.control_dependencies([tf.debugging.Assert(is_one, [said])]):
-            return tf.argmax(y, axis=1, output_type=tf.int32)
+        ones, zeros = (tf.math.count_nonzero(y == tf.cast(v, y.dtype), axis=1) for v in (1, 0))
+        are_right = tf.reduce_all((ones == 1) & (zeros == len(self.classes) - 1))
+        said = f"in the dataset, a label is no one-hot row of {', '.join(self.classes)}"
+        with tf.control_dependencies([tf.debugging.Assert(are_right, [said])]):
+            return tf.argmax(tf.cast(y, tf.int32), axis=1, output_type=tf.int32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,12 +118,7 @@ class Labels(Label):
     what: ClassVar[str] = "labels"
 
     def plain(self, rows: Rows) -> Rows:
-        """Rows of 0 and 1, one for each of the classes, as names; classes may be called 0 and 1."""
-        given = rows.known_targets()
-        if not _are_lists(given) or {*self.classes} <= {"0", "1"}:
-            return rows
-        targets = [_names_of_ones(each, self.classes) for each in given]
-        return rows if None in targets else dataclasses.replace(rows, targets=targets)
+        return rows
 
     def checked(self, rows: Columns) -> list[tuple[str, ...]]:
         """The names of each row; a row may have none."""
@@ -162,10 +156,9 @@ class Labels(Label):
 
     def encoded(self, y: tf.Tensor) -> tf.Tensor:
         """float32 [batch, classes]: names, string [batch, n] padded with "", or 0 and 1."""
-        is_ragged = isinstance(y, tf.RaggedTensor)
-        if y.dtype != tf.string and not is_ragged:
-            return _zeros_and_ones(y, self.classes)
-        names = y if is_ragged else tf.RaggedTensor.from_tensor(y, padding="")
+        if y.dtype != tf.string:
+            return tf.cast(y, tf.float32)
+        names = y if isinstance(y, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(y, padding="")
         rows = tf.one_hot(class_numbers(names.values, self.classes), len(self.classes))
         found = tf.math.unsorted_segment_sum(rows, names.value_rowids(), names.nrows())
         return tf.minimum(found, 1.0)
@@ -328,27 +321,6 @@ def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
     )
     with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
         return tf.argmax(matches, axis=-1, output_type=tf.int32)
-
-
-def _are_lists(targets: Sequence[Any]) -> bool:
-    return all(isinstance(each, list | tuple | np.ndarray) for each in targets)
-
-
-def _names_of_ones(row: Any, names: Sequence[str]) -> list[str] | None:
-    """The names of the entries that are 1; None if these are not 0 and 1, one for each name."""
-    values = as_list(row, "a row")
-    if len(values) != len(names) or values.count(0) + values.count(1) != len(values):
-        return None
-    return [name for name, value in zip(names, values, strict=True) if value == 1]
-
-
-def _zeros_and_ones(y: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
-    """float32 [batch, classes]: rows of 0 and 1 of a dataset."""
-    y = tf.cast(y, tf.float32)
-    are_right = tf.reduce_all((y == 0) | (y == 1)) & (tf.shape(y)[-1] == len(classes))
-    said = f"in the dataset, a row of labels is not 0 or 1 for each of {', '.join(classes)}"
-    with tf.control_dependencies([tf.debugging.Assert(are_right, [said])]):
-        return tf.gather(y, tf.range(len(classes)), axis=1)
 
 
 def _check_names(rows: Columns, names: Iterable[tuple[int, str | None]]) -> None:

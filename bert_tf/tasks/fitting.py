@@ -100,7 +100,7 @@ def fit(
         "initial_epoch": initial_epoch,
         "validation_freq": validation_freq,
     }
-    x, y, validation_data = map(inputs.without_generators, (x, y, validation_data))
+    x, validation_data = (inputs.of_generator(each, False) for each in (x, validation_data))
     adapter = _settings_of(lora)
     model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
@@ -309,7 +309,7 @@ def evaluate(
     Raises:
         UserError: as `fit`.
     """
-    x, y = map(inputs.without_generators, (x, y))
+    x = inputs.of_generator(x, False)
     if inputs.is_for_keras(x):
         return EncoderModel.evaluate(
             model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
@@ -398,9 +398,8 @@ def _weights_by_number(
     numbers, weights = {name: i for i, name in enumerate(model.labels)}, {}
     for key, weight in class_weight.items():
         (name,) = class_names([key], lambda _: "a key of class_weight")
-        number = numbers.get(
-            name, -1 if isinstance(key, str) or not name.isdecimal() else int(name)
-        )
+        is_number = not isinstance(key, str) and name.isdecimal()
+        number = numbers.get(name, int(name) if is_number else -1)
         if not 0 <= number < len(model.labels):
             raise UserError(
                 f"class_weight has {key!r}, which is not a label; the labels are "

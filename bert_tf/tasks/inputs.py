@@ -3,7 +3,7 @@
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import keras
@@ -83,53 +83,32 @@ def is_for_keras(x: Any) -> bool:
     )
 
 
-def without_generators(x: Any) -> Any:
-    """Inputs or targets as they are, where no generator of strings or labels is among them.
+def of_generator(x: Any, may_read: bool = True) -> Any:
+    """Inputs as they are, but for a generator of strings, which is read to its end.
 
-    Raises:
-        UserError: there is one; a generator of ids is for Keras.
-    """
-    columns = [*x.values()] if isinstance(x, Mapping) else x if isinstance(x, tuple) else ()
-    refused = any(hasattr(each, "__next__") for each in columns)
-    if hasattr(x, "__next__"):
-        x, is_of_ids = _started(x)
-        refused = not is_of_ids
-    if refused:
-        raise UserError(
-            "a generator of strings or labels can be read only once; give lists, or a dataset: "
-            "tf.data.Dataset.from_generator(…).batch(32)"
-        )
-    return x
-
-
-def from_generator(x: Any) -> Any:
-    """The inputs of `predict`, where a generator of strings is read to its end.
-
-    >>> from_generator(text.upper() for text in "ab"), from_generator(zip("ab", "cd"))
+    >>> of_generator(text.upper() for text in "ab"), of_generator(zip("ab", "cd"))
     (['A', 'B'], (['a', 'b'], ['c', 'd']))
 
     Raises:
-        UserError: its rows are tuples of different lengths.
+        UserError: it may not be read, or its rows are tuples of different lengths.
     """
     if not hasattr(x, "__next__"):
         return x
-    x, is_of_ids = _started(x)
-    if is_of_ids:
+    first = [*itertools.islice(x, 1)]
+    x = (each for each in itertools.chain(first, x))  # Keras takes no other iterators
+    if first and is_for_keras(inputs_of(first[0])):
         return x
+    if not may_read:
+        raise UserError(
+            "a generator of strings can be read only once; give lists, or a dataset: "
+            "tf.data.Dataset.from_generator(…).batch(32)"
+        )
     rows = [*x]
     if not rows or not isinstance(rows[0], tuple):
         return rows
-    if any(not isinstance(row, tuple) or len(row) != len(rows[0]) for row in rows):
-        raise UserError("the generator gives rows of different numbers of inputs; give each all")
+    if len({*map(len, rows)}) > 1:
+        raise UserError("the rows of the generator have different numbers of inputs; give all")
     return tuple(columns_of_rows(rows, len(rows[0])))
-
-
-def _started(generator: Iterator) -> tuple[Iterator, bool]:
-    """All that a generator gives, and whether that are ids, which are for Keras."""
-    first = [*itertools.islice(generator, 1)]
-    # Keras takes no other iterators.
-    whole = (each for each in itertools.chain(first, generator))
-    return whole, bool(first) and is_for_keras(inputs_of(first[0]))
 
 
 def holds_strings(dataset: tf.data.Dataset) -> bool:

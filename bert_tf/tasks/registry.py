@@ -78,7 +78,7 @@ def own_families() -> tuple[TaskFamily, ...]:
     """The families of bert_tf.
 
     >>> len(own_families())
-    11
+    12
     """
     return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
 

@@ -741,7 +741,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         options = {name: columns.pop(name) for name in self.answer_options if name in columns}
-        x = inputs.from_generator(inputs.by_name(x, columns, self.input_names))
+        x = inputs.of_generator(inputs.by_name(x, columns, self.input_names))
         if inputs.is_for_keras(x):
             if options:
                 raise UserError(f"{', '.join(options)} is for strings, not for ids; remove it")

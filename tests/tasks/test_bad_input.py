@@ -242,8 +242,8 @@ def test_datasets_that_do_not_fit(classifier):
     [
         (["bad", "ugly"], "the label 'ugly' is unknown; the labels are bad, good"),
         ([0.5, 1.0], "the label '0.5' is unknown; the labels are bad, good"),
-        ([[0, 1], [0, 0]], "a one-hot row has no 1, or more than one"),
-        ([[0, 1, 0]] * 2, "a row of labels is not 0 or 1 for each of bad, good"),
+        ([[0, 1], [0, 0]], "a label is no one-hot row of bad, good"),
+        ([[0, 1, 0]] * 2, "a label is no one-hot row of bad, good"),
     ],
 )
 def test_a_label_in_a_dataset_that_is_unknown(labels, expected):
@@ -257,9 +257,8 @@ def test_a_generator_of_strings_is_no_training_data(classifier):
     expected = "read only once; give lists, or a dataset: tf.data.Dataset.from_generator"
     for call in (classifier.fit, classifier.evaluate):
         assert expected in refusal(call, iter(TEXTS), LABELS)
-        assert expected in refusal(call, TEXTS, iter(LABELS))
     assert expected in refusal(classifier.fit, TEXTS, LABELS, validation_data=iter(TEXTS))
-    assert "rows of different numbers of inputs" in refusal(
+    assert "different numbers of inputs" in refusal(
         classifier.predict, iter([("cat", "dog"), ("cat",)])
     )
 

@@ -145,9 +145,6 @@ def test_rows_of_one_hot_labels_name_all_columns_also_those_that_do_not_occur():
     model = tiny.classifier()
     model.fit(TEXTS, np.eye(3)[ONES], verbose=0)
     assert model.labels == ("0", "1", "2")
-    labels = tiny.multi_labeller(labels=NAMES)
-    rows = labels.given(TEXTS, np.stack([ONES, np.ones(24)], axis=1))
-    assert rows.targets[:2] == [("good",), ("bad", "good")]
 
 
 def test_a_generator_is_read_to_its_end(tmp_path):

@@ -143,12 +143,8 @@ def usable(rows: Columns) -> Columns:
     return rows.take([row for row in range(len(rows)) if row not in lost])
 
 
-def only_place(text: str, context: str) -> int:
-    """The character at which a text starts that occurs exactly once, or else -1.
-
-    >>> only_place("cat", "A cat and a dog."), only_place("a", "A cat and a dog.")
-    (2, -1)
-    """
+def _only_place(text: str, context: str) -> int:
+    """The character at which a text starts that occurs exactly once, or else -1."""
     first = context.find(text)
     return -1 if context.find(text, first + 1) >= 0 else first
 
@@ -286,7 +282,7 @@ def _answers(
         here = f"{place}.answers[{i}]"
         text = whole_text(value_at(path, here, answer, "text", str))
         if answer.get("answer_start") is None:
-            start = only_place(text, context)
+            start = _only_place(text, context)
         else:
             start = value_at(path, here, answer, "answer_start", int)
         answers.append(Answer(text, start))
@@ -330,7 +326,7 @@ def _checked(place: str, given: Any, context: str) -> tuple[Answer, ...]:
                 "position of its first character in the context, or None if there is no answer"
             )
         if start is None:
-            start = only_place(text, context)
+            start = _only_place(text, context)
         elif not text.strip() or start < 0 or not context.startswith(text, int(start)):
             raise UserError(
                 f"{place}, {text!r}, is not at character {start} of its context; correct start"

@@ -209,28 +209,21 @@ class ZeroShotClassifier(TextClassifier):
             UserError: as there; labels are missing, or one occurs twice; or an export is asked for
                 another setting than its own.
         """
+        x, own = _with_candidates(x, labels), model.settings  # type: ignore[attr-defined]
         given = {"multi_label": multi_label, "hypothesis_template": hypothesis_template}
-        own = dict(model.settings)  # type: ignore[attr-defined]
-        changed = {
-            name: value for name, value in given.items() if value not in (None, own.get(name))
-        }
-        x = _with_candidates(x, labels)
-        if not changed:
-            return super().answers(model, x, *args, **kwargs)
-        if not isinstance(model, cls):
-            name = next(iter(changed))
+        changed = {name: v for name, v in given.items() if v not in (None, own.get(name))}
+        if changed and not isinstance(model, cls):
+            name, value = next(iter(changed.items()))
             raise UserError(
                 f"the export answers with {name}={own.get(name)!r}; export the model again with "
-                f"{name}={changed[name]!r}, or leave it out"
+                f"{name}={value!r}, or leave it out"
             )
         _checked_template(str(changed.get("hypothesis_template", _GAP)))
         try:
-            for name, value in changed.items():
-                setattr(model, name, value)
+            model.__dict__ |= changed
             return super().answers(model, x, *args, **kwargs)
         finally:
-            for name in changed:
-                setattr(model, name, own[name])
+            model.__dict__ |= {name: own[name] for name in changed}
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
@@ -313,18 +306,14 @@ def _checked_template(template: str) -> str:
 def _with_candidates(x: Any, labels: Any) -> Any:
     """The inputs of `predict` with candidates for each text."""
     has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
+    if has_candidates == (labels is not None):
+        raise UserError(
+            "give labels for all texts, predict(texts, labels=[…]), or else lists of candidates, "
+            "predict((texts, candidates))"
+        )
     if labels is None:
-        if not has_candidates:
-            raise UserError(
-                "the labels are missing; give predict(texts, labels=[…]), or lists of candidates, "
-                "predict((texts, candidates))"
-            )
         return x
-    if has_candidates:
-        raise UserError("there are labels and candidates; give only one of them")
     names = class_names(as_list(labels, "labels"))
-    if not names:
-        raise UserError("there are no labels; give at least one")
     rows, single = inputs.asked(x, (TextColumn("text"),))
     texts = [row["text"] for row in rows]
     return (texts[0], names) if single else (texts, [names] * len(texts))

@@ -15,9 +15,8 @@ class ZeroShotPictures(GroupPictures):
     """Pictures of a `ZeroShotClassifier`."""
 
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        if self.subject.model.multi_label or len(names) == 1:
-            return charts.bars(names, tf.sigmoid(scores).numpy())
-        return charts.bars(names, tf.nn.softmax(scores).numpy())
+        is_alone = self.subject.model.multi_label or len(names) == 1
+        return charts.bars(names, (tf.sigmoid if is_alone else tf.nn.softmax)(scores).numpy())
 
     def seconds(self, group: Sequence[str]) -> list[str]:
         return [self.subject.model.hypothesis(each) for each in group]

@@ -51,6 +51,11 @@ def test_settings_are_kept_wherever_the_model_goes(model, tmp_path, multi_label)
             assert answer["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5), name
         if name in ("model.keras", "native", "transformers"):
             assert isinstance(loaded, bert_tf.ZeroShotClassifier)
+        if name.endswith(".tflite"):  # decided by the program that calls the file
+            others = {"multi_label": not multi_label, "hypothesis_template": "a {}"}
+            found = loaded.predict(TEXTS[0], labels=LABELS, **others)["probabilities"]
+            other = model.predict(TEXTS[0], labels=LABELS, **others)["probabilities"]
+            assert found == pytest.approx(other, abs=1e-5)
     said = refusal(
         bert_tf.load(tmp_path / "saved").predict, TEXTS, labels=LABELS, multi_label=not multi_label
     )
@@ -101,12 +106,14 @@ def test_what_is_refused(model, tmp_path):
     assert "labels are Entailment, neutral" in refusal(opened, FOLDER, labels=nli)
     for call in (model.fit, model.evaluate):
         assert "fine-tune a TextClassifier on pairs" in refusal(call, TEXTS, ["cat", "dogs"])
-    assert "the labels are missing" in refusal(model.predict, TEXTS)
+    assert "give labels for all texts" in refusal(model.predict, TEXTS)
     assert "labels is one string" in refusal(model.predict, TEXTS, labels="cat")
-    assert "give at least one" in refusal(model.predict, TEXTS, labels=[])
+    assert "give one or more" in refusal(model.predict, TEXTS, labels=[])
     assert "'cat' occurs twice" in refusal(model.predict, TEXTS, labels=["cat", "cat"])
     assert "candidate 1 is empty" in refusal(model.predict, TEXTS, labels=["cat", ""])
-    assert "only one of them" in refusal(model.predict, (TEXTS, [["a"]] * 2), labels=["cat"])
+    assert "or else lists of candidates" in refusal(
+        model.predict, (TEXTS, [["a"]] * 2), labels=["cat"]
+    )
     for template in ("", "about", "{} and {}"):
         said = refusal(model.predict, TEXTS, labels=LABELS, hypothesis_template=template)
         assert said.startswith("hypothesis_template is ")
