@@ -48,6 +48,8 @@ MENU = {
         "embedding",
         "reranking",
         "retrieval",
+        "long_texts",
+        "vocabulary",
         "pretraining",
         "paper_tasks",
         "training_at_scale",
