@@ -146,7 +146,7 @@ def test_an_encoder_of_two_directions_grows_in_both(tmp_path):
         (["<e2>", "<e2>"], "is listed twice"),
         (["<E2>", "<e2>"], "'<E2>' is the same text for this tokenizer"),
         (["\u200d"], "only has characters that are dropped"),
-        ([f"<{number}>" for number in range(99)], "at most"),
+        ([f"<{number}>" for number in range(1001)], "at most 1000"),
     ],
 )
 def test_other_tokens_are_refused(folder, tokens, told):

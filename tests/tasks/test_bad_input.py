@@ -176,7 +176,7 @@ def test_words_and_tags_of_different_number():
 
 def test_words_that_are_none():
     assert refusal(tiny.tagger().fit, ["the cat"], [["O"]]) == (
-        "words 0 is 'the cat', not a list of strings"
+        "row 0: a span of 'the cat' has the keys start, end and label, not 'O'"
     )
     assert refusal(tiny.tagger().fit, [["the", 3]], [["O", "O"]]) == (
         "words 0, entry 1 is 3, not a string"
@@ -285,5 +285,5 @@ def test_settings_that_do_not_fit(tmp_path):
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
             "a TextClassifier has no setting 'lenght'; the settings are pair, max_length, dropout, "
-            "multi_label, long_text, window_pooling, stride, max_windows"
+            "multi_label, pooling, normalize, long_text, window_pooling, stride, max_windows"
         )
