@@ -66,6 +66,10 @@ MODELS = {
 }
 
 
+# Those that differ most.
+ALIKE = ("attention", "pairs", "vectors", "ranking")
+
+
 def flat(answers):
     """All numbers of answers, in their order."""
     if isinstance(answers, dict):
@@ -99,7 +103,10 @@ def test_an_answer_at_the_end_of_a_text_is_learned_by_what_reads_it(long_text):
     assert accuracy < 0.7 if long_text == "truncate" else accuracy > 0.95
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [*ALIKE, *(pytest.param(each, marks=pytest.mark.slow) for each in MODELS if each not in ALIKE)],
+)
 def test_all_ways_of_asking_agree(name, tmp_path):
     make, x = MODELS[name]
     model = make()

@@ -31,7 +31,7 @@ def test_there_are_as_many_pairs_of_equal_labels_as_of_different_ones():
     assert len(alike) == 6 and alike.sum() == 3
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("several", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_classifier_learns_from_few_texts_and_is_exported(several, tmp_path):
     keras.utils.set_random_seed(0)
     pooling = ["cls", "mean"] if several else "cls"

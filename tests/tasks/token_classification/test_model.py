@@ -213,7 +213,11 @@ def test_training_rows_are_sentences(tmp_path):
     [
         (("O", "I-pet", "I-pet", "I-log"), {("pet", "cat dog"), ("log", "log")}),
         (("O", "pet", "pet", "log"), {("pet", "cat dog"), ("log", "log")}),
-        (("o", "b_pet", "i_pet", "b_log"), {("pet", "cat dog"), ("log", "log")}),
+        pytest.param(
+            ("o", "b_pet", "i_pet", "b_log"),
+            {("pet", "cat dog"), ("log", "log")},
+            marks=pytest.mark.slow,
+        ),
         (("DET", "NOUN", "NOUN", "X"), {("DET", "the"), ("NOUN", "cat dog"), ("X", "log")}),
     ],
     ids=["iob1", "plain", "underscores", "parts_of_speech"],

@@ -32,7 +32,7 @@ def test_answers_are_those_of_transformers(model):
     assert model.max_length == 24  # of the tokenizer's files
 
 
-@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("multi_label", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_settings_are_kept_wherever_the_model_goes(model, tmp_path, multi_label):
     settings = {"multi_label": multi_label, "hypothesis_template": "text about {}"}
     own = bert_tf.ZeroShotClassifier.from_checkpoint(FOLDER, **settings)
