@@ -63,8 +63,8 @@ class TokenizerSettings:
         added_tokens: strings that stay whole in text; each is a piece of the vocabulary.
         longest_word: a word of more characters is [UNK].
         exact_tokens: as `added_tokens`, in the text as it is given, before it is cleaned.
-        normalizer: whose rules say what a character is: those of "google" (google-research/bert),
-            or of "huggingface" (its library tokenizers). Few characters differ.
+        normalizer: the rules for characters: "google" for those of google-research/bert, or
+            "huggingface" for those of the library tokenizers. Few characters differ.
 
     Raises:
         UserError: a value is none of these.

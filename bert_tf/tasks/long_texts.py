@@ -1,6 +1,6 @@
-"""Texts with more tokens than an input of the encoder: what is read of them, and how.
+"""How models read texts that have more tokens than an input of the encoder.
 
-Where a text is read in windows, the vectors of these are pooled to one, which the head reads.
+If a text is read in windows, the vectors of the windows are pooled to one, and the head reads that.
 """
 
 from collections.abc import Mapping
@@ -51,16 +51,16 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def reader(model: Any) -> TextReader:
-    """What packs the texts of a model, into windows where it reads those."""
+    """The reader that packs the texts of a model, into windows if the model reads windows."""
     stride = (model.stride or model.max_length // 2) if model.long_text == WINDOWS else None
     return TextReader(model.tokenizer, model.max_length, model.cut, stride, model.max_windows)
 
 
 def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Tensor]:
-    """The windows of rows in which they are laid end to end, [rows, tokens], in one list.
+    """Cuts rows that hold their windows end to end, [rows, tokens], into a list of windows.
 
-    They are the encoder's inputs, [windows, seq_len], and int32 [windows], the row that each is of,
-    -1 where it is padding. A row of a model that reads no windows is one window.
+    Returns the encoder's inputs, [windows, seq_len], and the row of each window, int32 [windows],
+    which is -1 for padding. If the model reads no windows, each row is one window.
     """
     shape = tf.shape(inputs["input_mask"])
     if model.long_text != WINDOWS:

@@ -134,8 +134,8 @@ class Tokenizer:
                 [UNK].
             exact_tokens: as `added_tokens`, but looked for in the text as it is given: "<E1>" is
                 not found as "<e1>".
-            normalizer: "google" takes google-research's rules of what a character is,
-                "huggingface" those of its library tokenizers, as said above.
+            normalizer: "google" follows google-research's rules for characters, "huggingface" those
+                of Hugging Face's library tokenizers. The class lists the differences.
 
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece

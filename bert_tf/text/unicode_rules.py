@@ -1,7 +1,7 @@
-"""What a character is: to google-research/bert, or to Hugging Face's library tokenizers.
+"""The Unicode properties of characters by google-research/bert or Hugging Face's tokenizers.
 
-google-research/bert asks the `unicodedata` of the Python that builds the tokenizer. The library
-tokenizers has tables of its own: marks and punctuation as of Unicode 8, lower case as of Unicode
+google-research/bert reads the `unicodedata` of the Python that builds the tokenizer. The library
+tokenizers has its own tables: marks and punctuation as of Unicode 8, lower case as of Unicode
 17. `huggingface_characters.json` has them as version 0.23.3 answers for every code point.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _OF_HUGGING_FACE = Path(__file__).with_name("huggingface_characters.json")
-# The ideographs that BERT makes words of their own.
+# BERT makes each of these ideographs a word of its own.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),

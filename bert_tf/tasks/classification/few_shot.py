@@ -50,8 +50,8 @@ def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.nd
     (8, 4)
 
     Args:
-        targets: int [texts], classes; or float [texts, classes] of 0 and 1, where texts are alike
-            that share a label.
+        targets: int [texts], classes; or float [texts, classes] of 0 and 1. Texts that share a
+            label are alike.
         seed: decides which pairs are repeated.
 
     Returns:
@@ -170,7 +170,7 @@ def learn(
 
 
 def _check_examples(labels: tuple[str, ...], targets: np.ndarray) -> None:
-    """Raises UserError if there is nothing to tell a label from others by."""
+    """Raises UserError if a label is that of no text or of all texts."""
     is_single = targets.ndim == 1
     given = np.eye(len(labels))[targets] if is_single else targets
     for label, share in zip(labels, given.mean(axis=0), strict=True):

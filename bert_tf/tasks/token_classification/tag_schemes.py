@@ -135,8 +135,8 @@ def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
     ([1, 1, 0, 2], [1, 2, 0, None])
 
     Returns:
-        For each word the label of its entity that its place in the entity asks for, or else another
-        label of the type; None if there is none.
+        For each word the label that fits its place in the entity, or else another label of the same
+        type; None if there is none.
     """
     places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
     found = []

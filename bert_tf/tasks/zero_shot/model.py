@@ -294,7 +294,7 @@ def _places(labels: Sequence[str]) -> tuple[int, int]:
 
 
 def _checked_template(template: str) -> str:
-    """A template as it is. Raises UserError if it has not one place for the label."""
+    """A template as it is. Raises UserError unless it has one place for the label."""
     if not isinstance(template, str) or template.count(_GAP) != 1:
         raise UserError(
             f"hypothesis_template is {template!r}; give a sentence with one {{}}, where the label "
