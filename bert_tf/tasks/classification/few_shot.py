@@ -10,7 +10,6 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from sklearn.linear_model import LogisticRegression
 
 from bert_tf.asking import say_cut
 from bert_tf.config.arguments import checked
@@ -181,6 +180,9 @@ def _check_examples(labels: tuple[str, ...], targets: np.ndarray) -> None:
 
 def _fit_head(model: Any, vectors: np.ndarray, targets: np.ndarray) -> None:
     """Makes the head a logistic regression, by scikit-learn's defaults as in setfit."""
+    # It takes a while to import, and most classifiers are not trained in this way.
+    from sklearn.linear_model import LogisticRegression
+
     columns = [targets] if targets.ndim == 1 else targets.T
     found = [LogisticRegression(max_iter=1000).fit(vectors, column) for column in columns]
     kernel = np.concatenate([each.coef_ for each in found]).T
