@@ -67,7 +67,7 @@ MODELS = {
 
 
 # Those that differ most.
-ALIKE = ("attention", "pairs", "vectors", "ranking")
+ALIKE = ("attention", "ranking")
 
 
 def flat(answers):
@@ -165,8 +165,17 @@ def test_the_command_line_answers_alike(tmp_path, capsys):
     assert "1 of 2 inputs have more than 3 windows (max_windows); the ends of" in said.err
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max", "attention"])
-@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize(
+    ("pooling", "pair"),
+    [
+        ("mean", True),
+        ("attention", False),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (("mean", False), ("max", False), ("max", True), ("attention", True))
+        ),
+    ],
+)
 def test_a_text_that_fits_is_answered_as_without_windows(pooling, pair):
     plain = tiny_objects.classifier(labels=["bad", "good"], max_length=LENGTH, pair=pair)
     model = classifier(window_pooling=pooling, pair=pair)
@@ -225,7 +234,7 @@ def test_what_lies_beyond_the_most_windows_is_counted_and_has_no_effect(capsys):
     assert pairs.count_cut([["cat " * 7], ["dog " * 13]]) == 1
 
 
-@pytest.mark.parametrize("inputs", ["ids", "strings"])
+@pytest.mark.parametrize("inputs", [pytest.param("ids", marks=pytest.mark.slow), "strings"])
 def test_head_and_tail_reads_both_ends_everywhere(tmp_path, capsys, inputs):
     model = tiny_objects.classifier(
         long_text="head_and_tail", labels=["bad", "good"], max_length=10

@@ -211,14 +211,22 @@ def test_training_rows_are_sentences(tmp_path):
 @pytest.mark.parametrize(
     ("tags", "entities"),
     [
-        (("O", "I-pet", "I-pet", "I-log"), {("pet", "cat dog"), ("log", "log")}),
+        pytest.param(
+            ("O", "I-pet", "I-pet", "I-log"),
+            {("pet", "cat dog"), ("log", "log")},
+            marks=pytest.mark.slow,
+        ),
         (("O", "pet", "pet", "log"), {("pet", "cat dog"), ("log", "log")}),
         pytest.param(
             ("o", "b_pet", "i_pet", "b_log"),
             {("pet", "cat dog"), ("log", "log")},
             marks=pytest.mark.slow,
         ),
-        (("DET", "NOUN", "NOUN", "X"), {("DET", "the"), ("NOUN", "cat dog"), ("X", "log")}),
+        pytest.param(
+            ("DET", "NOUN", "NOUN", "X"),
+            {("DET", "the"), ("NOUN", "cat dog"), ("X", "log")},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["iob1", "plain", "underscores", "parts_of_speech"],
 )
@@ -265,7 +273,14 @@ def test_sets_without_prefixes_are_scored_by_entity_and_parts_of_speech_by_word(
     assert (found["f1_A"], found["f1_C"]) == (pytest.approx(0.8), 1.0)
 
 
-@pytest.mark.parametrize("tag", ["animal", "b_animal", "NN"])
+@pytest.mark.parametrize(
+    "tag",
+    [
+        pytest.param("animal", marks=pytest.mark.slow),
+        "b_animal",
+        pytest.param("NN", marks=pytest.mark.slow),
+    ],
+)
 def test_files_may_have_tags_in_any_form(tmp_path, tag):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "train.conll").write_text(f"the O\ncat {tag}\n\ndog {tag}\n" * 8)
