@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -90,6 +90,8 @@ class LiteNetwork:
     Raises:
         UserError: the file cannot be run, or does not answer so.
     """
+
+    reads_rows: ClassVar[bool] = True
 
     def __init__(self, path: str, model: bytes, lengths: Sequence[int], form: DeviceForm):
         self._form, self._lengths = form, sorted(lengths)

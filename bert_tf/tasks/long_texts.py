@@ -77,8 +77,11 @@ def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Ten
 
 def outputs(model: Any, windows: TextWindows) -> Any:
     """What `call` computes for windows of rows, in bounded memory; the same of equal rows."""
+    network = model.network()
     if model.long_text != WINDOWS:
-        return map_rows(model.network(), windows.features)
+        return map_rows(network, windows.features)
+    if network.reads_rows:
+        return map_rows(network, windows.end_to_end())
     found = map_rows(model.part("windows_of"), windows.features)
     of_rows = {"vectors": pooled(model, found, windows.rows, tf.size(windows.counts))}
     return map_rows(lambda rows: model.part("outputs_of")(rows["vectors"]), of_rows)

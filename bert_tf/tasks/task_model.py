@@ -81,6 +81,9 @@ class Network(Protocol):
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
         """Maps the encoder's inputs to the outputs of the task model's `call`; it never trains."""
 
+    # Whether an input of a model that reads windows is a row, with its windows end to end.
+    reads_rows: ClassVar[bool]
+
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`compute`, which uses the model by its parts, as the graph is to have it."""
 
@@ -115,6 +118,8 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # Whether the ends of longer texts are cut off; other models read such texts in windows.
     cuts_texts: ClassVar[bool] = True
+    # As in `Network`.
+    reads_rows: ClassVar[bool] = False
     # The arguments of `answers` by which one call of `predict` differs from another.
     answer_options: ClassVar[tuple[str, ...]] = ()
     # A request of one row, by which a server is warmed up; None is one of plain texts.

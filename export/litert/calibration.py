@@ -1,7 +1,7 @@
 """The rows of ids that a user's texts become, by which ranges of numbers are found."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -44,6 +44,8 @@ def rows_of_file(model: Any, path: str) -> list[Row]:
 
 class _Recorder:
     """A network (`bert_tf.tasks.task_model.Network`) that records what it gives the model."""
+
+    reads_rows: ClassVar[bool] = True
 
     def __init__(self, model: Any):
         self._model = model

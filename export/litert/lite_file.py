@@ -68,6 +68,12 @@ def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record
     about = f"exported by bert_tf {bert_tf.__version__}"
     if isinstance(form, StringsForm):
         about += "; its tokenizer requires the operations of TensorFlow Text"
+    if model.long_text == "windows":
+        windows, length = record.model["settings"]["max_windows"], model.max_length
+        about += (
+            f"; a row is up to {windows} windows of {length} tokens, end to end; what lies beyond "
+            "them is not read"
+        )
     return metadata.with_metadata(
         network,
         record.to_dict(),
@@ -84,7 +90,9 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
 
     Other files have no tokenizer for it, so that it refuses them.
     """
+    # MediaPipe cuts the ends of longer texts off.
     single = model.input_names == ("text",) and isinstance(form, DeviceForm)
+    single = single and model.long_text == "truncate"
     kinds = {"probabilities", "scores"}, {"embedding"}
     if not single or form.outputs.keys() not in kinds:
         return False

@@ -315,9 +315,41 @@ def test_bad_settings_are_refused_in_one_sentence(make, settings, said):
     assert "\n" not in str(caught.value)
 
 
-def test_a_litert_file_of_windows_is_refused(tmp_path):
-    with pytest.raises(UserError, match="a LiteRT file cannot read windows"):
-        classifier().export(tmp_path / "model.tflite", format="litert")
+@pytest.mark.parametrize(
+    "name",
+    ["ranking", *(pytest.param(each, marks=pytest.mark.slow) for each in ("attention", "pairs"))],
+)
+def test_a_litert_file_reads_a_fixed_number_of_windows(name, tmp_path):
+    make, x = MODELS[name]
+    model, path = make(max_windows=3), tmp_path / "model.tflite"
+    model.export(path, format="litert")
+    opened = bert_tf.load(path)
+    assert opened.settings == model.settings
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(flat(opened.predict(x, verbose=0)), flat(expected), atol=1e-5)
+    assert b"up to 3 windows of 16 tokens, end to end" in path.read_bytes()
+    short = tmp_path / "short.tflite"
+    # A model of any number of windows is that of two in a file of two.
+    model.export(short, format="litert", lengths=[32], precision="float16")
+    assert bert_tf.load(short).settings == {**model.settings, "max_windows": 2}
+    expected = make(max_windows=2).predict(x, verbose=0)
+    found = bert_tf.load(short).predict(x, verbose=0)
+    np.testing.assert_allclose(flat(found), flat(expected), atol=0.01)
+
+
+def test_a_litert_file_of_other_windows_is_refused(tmp_path):
+    for settings, options, message in (
+        (
+            {},
+            {},
+            r"load the model with one, as in TextClassifier.from_checkpoint\(…, max_windows=8",
+        ),
+        ({"max_windows": 3}, {"inputs": "strings"}, "that takes strings reads no windows"),
+        ({"max_windows": 3}, {"lengths": [40]}, "40; a row of this model is 1 to 3 windows .* 16"),
+        ({"max_windows": 3}, {"lengths": [64]}, "64; a row of this model is 1 to 3 windows .* 16"),
+    ):
+        with pytest.raises(UserError, match=message):
+            classifier(**settings).export(tmp_path / "m.tflite", format="litert", **options)
 
 
 def test_a_run_reads_windows_and_a_later_one_starts_from_it(tmp_path, capsys):

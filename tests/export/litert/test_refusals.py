@@ -50,6 +50,18 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_text_longer_than_the_longest_row_is_cut(model, tmp_path, capsys):
+    model.export(tmp_path / "short.tflite", format="litert", lengths=[6, 8])
+    short = bert_tf.load(tmp_path / "short.tflite")
+    assert short.settings == {**model.settings, "max_length": 8}
+    whole, cut = ("the cat sat on the mat " * 2, "the cat sat on the mat")
+    found = short.predict([whole, cut], verbose=0)
+    assert "1 of 2 inputs have more than 8 tokens (max_length)" in capsys.readouterr().err
+    assert [*found[0]["probabilities"].values()] == pytest.approx(
+        [*model.predict(cut, verbose=0)["probabilities"].values()], abs=1e-5
+    )
+
+
 def test_a_name_that_does_not_end_in_tflite(model, tmp_path):
     with pytest.raises(UserError, match=r"must end in \.tflite"):
         model.export(tmp_path / "model", format="litert")
