@@ -2,40 +2,21 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import keras
-import numpy as np
 
-from bert_tf.checkpoints import (
-    google,
-    heads,
-    huggingface,
-    keras_hub,
-    model_garden,
-    native,
-    plain_json,
-    reading,
-    sentence_transformers,
-)
+from bert_tf.checkpoints import heads, native, plain_json, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint, listed
-from bert_tf.checkpoints.description import EXTRA_KEY, Description, describe, vocabulary_hash
+from bert_tf.checkpoints.description import EXTRA_KEY, Content, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.checkpoints.reading import FORMATS
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.text import Tokenizer
-
-FORMATS: dict[str, ModuleType] = {
-    "bert_tf": native,
-    "huggingface": huggingface,
-    "sentence_transformers": sentence_transformers,
-    "tf1": google,
-    "model_garden": model_garden,
-    "keras_hub": keras_hub,
-}
 
 # The formats that lack a model of the family -> those that they have.
 _MODELS = {"tf1": ("bert",), "model_garden": ("bert",), "keras_hub": ("bert", "distilbert")}
@@ -75,7 +56,7 @@ def convert(
         # Readers of other formats would assume that it lower-cases.
         settings = description.tokenizer_settings(vocabulary)
         description = dataclasses.replace(description, lower_case=settings.lower_case)
-    _write(Path(destination), to, weights, description, vocabulary)
+    _write(Path(destination), to, Content(weights, description, vocabulary))
 
 
 def save(
@@ -102,7 +83,7 @@ def save(
     description = describe(model, tokenizer)
     weights = {name: variable.numpy() for name, variable in weight_names(model).items()}
     vocabulary = None if tokenizer is None else tokenizer.vocabulary
-    _write(Path(folder), to, weights, description, vocabulary)
+    _write(Path(folder), to, Content(weights, description, vocabulary))
 
 
 def check_new(folder: str | os.PathLike) -> None:
@@ -112,16 +93,11 @@ def check_new(folder: str | os.PathLike) -> None:
         raise UserError(f"{folder} exists already; choose another place for the output")
 
 
-def _write(
-    folder: Path,
-    to: str,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def _write(folder: Path, to: str, content: Content) -> None:
     if to not in FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(FORMATS)}")
-    form, model_type = FORMATS[to], description.encoder.model_type
+    form, description, vocabulary = FORMATS[to], content.description, content.vocabulary
+    model_type = description.encoder.model_type
     if model_type not in _MODELS.get(to, (model_type,)):
         raise UserError(
             f"the format {to} has no {model_type}, only {' and '.join(_MODELS[to])}; choose "
@@ -131,18 +107,17 @@ def _write(
     if vocabulary is not None:
         description.encoder.check_vocabulary(len(vocabulary))
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
+    content = content._replace(description=description)
     with atomic_path(folder) as new:
         new.mkdir()
-        form.write_weights(new, weights, description, vocabulary)
+        form.write_content(new, content)
         if form is not native:
-            _supplement(new, form, weights, description)
+            _supplement(new, form, content)
 
 
-def _supplement(
-    folder: Path, form: ModuleType, weights: Mapping[str, np.ndarray], description: Description
-) -> None:
+def _supplement(folder: Path, form: ModuleType, content: Content) -> None:
     """Stores settings that the format lacks under an extra key, and warns of the consequences."""
-    kept = reading.find(folder).description
+    description, kept = content.description, reading.find(folder).description
     differing = description.differing(kept)
     if differing:
         path = folder / form.CONFIG_FILE
@@ -168,7 +143,7 @@ def _supplement(
     if long_text := description.settings.get("long_text"):
         logger.warning(f"{form.READER} does not know long_text {long_text}; only bert_tf does")
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
-    layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
+    layers = (name.removeprefix("encoder/") for name in content.weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})
     if own:
         logger.warning(f"{form.READER} does not read {', '.join(own)}; only bert_tf does")

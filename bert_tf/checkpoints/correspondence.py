@@ -78,12 +78,8 @@ class Row:
 
     def of_layer(self, layer: int) -> "Row":
         """The row with `{n}` filled in."""
-        number = str(layer)
-        return Row(
-            self.ours.replace("{n}", number),
-            tuple(name.replace("{n}", number) for name in self.theirs),
-            self.layout,
-        )
+        ours, *theirs = (name.replace("{n}", str(layer)) for name in (self.ours, *self.theirs))
+        return Row(ours, tuple(theirs), self.layout)
 
     def read(self, tensor: Callable[[str], np.ndarray]) -> np.ndarray:
         """Our array, where `tensor` gives the array of one of their names.
@@ -105,7 +101,7 @@ def rows_of(
     layers: Mapping[str, str | tuple[str, ...]],
     kernel: Layout = SAME,
     names: Mapping[str, str] = {},
-    bias: Layout = SAME,
+    with_heads: bool = False,
 ) -> tuple[Row, ...]:
     """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
 
@@ -118,11 +114,15 @@ def rows_of(
         layers: our name of each -> what stands before their names of its weights.
         kernel: how their kernels are arranged.
         names: our names of the weights in a layer -> theirs, where they differ.
-        bias: how their biases are arranged.
+        with_heads: whether the weights of attention have an axis for the heads.
     """
-    layouts = {"kernel": kernel, "bias": bias}
     rows = []
     for ours, theirs in layers.items():
+        layouts = {"kernel": kernel}
+        if with_heads and ours.endswith("/query_key_value"):
+            layouts = {"kernel": HEADS_LAST, "bias": HEADS_LAST}
+        elif with_heads and ours.endswith("/attention/output"):
+            layouts = {"kernel": HEADS_FIRST}
         parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
         for part in parts:
             prefixes = (theirs,) if isinstance(theirs, str) else theirs

@@ -4,15 +4,16 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import keras
+import numpy as np
 
 from bert_tf.checkpoints.heads import ENCODER
 from bert_tf.checkpoints.plain_json import checked
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import TokenizerSettings, is_lower_case
+from bert_tf.io.vocabulary import TokenizerSettings, is_lower_case, write_beside
 
 # The key of another format's configuration that holds what this format cannot express.
 EXTRA_KEY = "bert_tf"
@@ -119,6 +120,25 @@ class Description:
         fields = self.to_dict()
         encoder = fields["encoder"] | differing.get("encoder", {})
         return Description.from_dict(fields | differing | {"encoder": encoder}, path)
+
+
+class Content(NamedTuple):
+    """What is written as a checkpoint, of any format.
+
+    Attributes:
+        weights: the arrays by our names.
+        description: what they are.
+        vocabulary: the pieces of the tokenizer; None if there is none.
+    """
+
+    weights: Mapping[str, np.ndarray]
+    description: Description
+    vocabulary: tuple[str, ...] | None = None
+
+    def write_vocabulary(self, folder: Path) -> None:
+        """Writes `vocab.txt`, if there is a vocabulary."""
+        if self.vocabulary is not None:
+            write_beside(folder, self.vocabulary)
 
 
 def describe(model: keras.Model, tokenizer: Any = None) -> Description:

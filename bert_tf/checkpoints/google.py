@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bert_tf.checkpoints import keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
-from bert_tf.checkpoints.description import Description, encoder_config
+from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
-from bert_tf.io.vocabulary import read_beside, write_beside
+from bert_tf.io.vocabulary import read_beside
 
 CONFIG_FILE = "bert_config.json"
 PREFIX = "bert_model.ckpt"
@@ -124,23 +122,15 @@ def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`."""
-    tf_files.write_named(folder / PREFIX, TABLE.write(weights, description))
-    write_config(folder, description, vocabulary)
+    tf_files.write_named(folder / PREFIX, TABLE.write(content.weights, content.description))
+    write_config(folder, content)
 
 
-def write_config(
-    folder: Path, description: Description, vocabulary: tuple[str, ...] | None
-) -> None:
+def write_config(folder: Path, content: Content) -> None:
     """Writes bert_config.json, with "gelu" as the only GELU it knows, and the vocabulary."""
-    fields = description.encoder.to_dict()
+    fields = content.description.encoder.to_dict()
     known = {name: value for name, value in fields.items() if name in _SIZES}
     plain_json.write(folder / CONFIG_FILE, known | {"hidden_act": "gelu"})
-    if vocabulary is not None:
-        write_beside(folder, vocabulary)
+    content.write_vocabulary(folder)

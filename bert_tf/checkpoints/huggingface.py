@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bert_tf.checkpoints import (
     correspondence,
+    google,
     heads,
     huggingface_tokenizer,
     huggingface_weights,
@@ -26,8 +25,8 @@ from bert_tf.checkpoints import (
     tensors,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of
-from bert_tf.checkpoints.description import EXTRA_KEY, Description, encoder_config
+from bert_tf.checkpoints.correspondence import SAME, TRANSPOSED, UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.description import EXTRA_KEY, Content, Description, encoder_config
 from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
 from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.plain_json import shown
@@ -40,49 +39,31 @@ from bert_tf.io.vocabulary import ids_of
 CONFIG_FILE = "config.json"
 READER = "transformers"
 
-_LAYER = "encoder.layer.{n}."
-_NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
+_NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
+_PARTS = _NAMES | {"output_weights": "weight", "output_bias": "bias"}
 
 
-def _rows(layers: Mapping[str, str | tuple[str, ...]]) -> tuple[Row, ...]:
-    return rows_of(layers, TRANSPOSED, _NAMES)
+def _row(of_google: Row) -> Row:
+    """A weight by its name in google-research's code, from which transformers' names are made.
+
+    The tables of embeddings are modules of torch, whose weights are called "weight".
+    """
+
+    def renamed(name: str) -> str:
+        *layers, part = name.removeprefix("bert/").replace("layer_", "layer/").split("/")
+        return ".".join((*layers, _PARTS.get(part, f"{part}.weight")))
+
+    layout = TRANSPOSED if of_google.ours.endswith("/kernel") else SAME
+    return Row(of_google.ours, tuple(map(renamed, of_google.theirs)), layout)
 
 
 TABLE = Table(
     "huggingface",
     encoder=(
-        *(
-            Row(f"encoder/embeddings/{name}", (f"embeddings.{name}.weight",))
-            for name in ("word_embeddings", "position_embeddings", "token_type_embeddings")
-        ),
-        *_rows(
-            {
-                "encoder/embeddings/layer_norm": "embeddings.LayerNorm.",
-                "encoder/embeddings/projection": "embeddings_project.",
-                "encoder/layer_{n}/attention/query_key_value": (
-                    f"{_LAYER}attention.self.query.",
-                    f"{_LAYER}attention.self.key.",
-                    f"{_LAYER}attention.self.value.",
-                ),
-                "encoder/layer_{n}/attention/output": f"{_LAYER}attention.output.dense.",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention.output.LayerNorm.",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate.dense.",
-                "encoder/layer_{n}/output": f"{_LAYER}output.dense.",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output.LayerNorm.",
-                "encoder/pooler": "pooler.dense.",
-            }
-        ),
+        *map(_row, google.TABLE.encoder),
+        *rows_of({"encoder/embeddings/projection": "embeddings_project."}, TRANSPOSED, _NAMES),
     ),
-    pretraining=(
-        *_rows(
-            {
-                "masked_lm/transform": "cls.predictions.transform.dense.",
-                "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm.",
-            }
-        ),
-        Row("masked_lm/output_bias", ("cls.predictions.bias",)),
-        *_rows({"next_sentence": "cls.seq_relationship."}),
-    ),
+    pretraining=tuple(map(_row, google.TABLE.pretraining)),
     kernel=TRANSPOSED,
     names=_NAMES,
 )
@@ -108,10 +89,8 @@ _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
 
 # A cross-encoder's own files, and its keys in config.json.
-_CROSS_ENCODER_FILE, _TRANSFORMER_FILE = (
-    "config_sentence_transformers.json",
-    "sentence_bert_config.json",
-)
+_CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+_TRANSFORMER_FILE = "sentence_bert_config.json"
 _KEY, _OLD_KEY = "sentence_transformers", "sbert_ce_default_activation_function"
 # Our names of activations -> torch's.
 _SCORES = {
@@ -161,15 +140,18 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         model, head = TABLE.model_in(weights)
     if model != heads.PRETRAINER:
         of_keys.pop("tie_word_embeddings", None)
+    if not heads.of(model).sentence_transformers:
+        # Heads on tokens read a text in windows, whose length no file says.
+        longest = files.max_length() if heads.of(model).pools else None
+        most = encoder.max_position_embeddings
+        settings = {} if longest is None else {"max_length": min(longest, most)}
     description = Description(
         model,
         head,
         encoder,
         lower_case=files.lower_case(),
         labels=_labels(fields, head.get("num_classes", 0), path),
-        settings=settings
-        if heads.of(model).sentence_transformers
-        else _length_of(files, model, encoder),
+        settings=settings,
         tokenizer=files.settings(),
     )
     return Checkpoint(
@@ -182,27 +164,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     ).check()
 
 
-def _length_of(files: TokenizerFiles, model: str, encoder: EncoderConfig) -> dict[str, Any]:
-    """The setting `max_length` of a head that reads a text as far as it fits.
-
-    Others read it in windows, whose length no file says.
-    """
-    longest = files.max_length()
-    if longest is None or not heads.of(model).pools:
-        return {}
-    return {"max_length": min(longest, encoder.max_position_embeddings)}
-
-
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`."""
+    description, vocabulary = content.description, content.vocabulary
     hub = MODELS[description.encoder.model_type]
     architecture = architecture_of(description, hub)
-    named = TABLE.write(weights, description)
+    named = TABLE.write(content.weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
     head = heads.of(description.model)
     is_bert = hub is MODELS["bert"]
@@ -221,14 +188,7 @@ def write_weights(
         longest = description.encoder.max_position_embeddings
         if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
-        huggingface_tokenizer.write(
-            folder,
-            vocabulary,
-            description.lower_case,
-            description.tokenizer,
-            longest,
-            hub.tokenizer,
-        )
+        huggingface_tokenizer.write(folder, content, longest, hub.tokenizer)
 
 
 def _weights(folder: Path, hub: HubModel) -> Tensors:

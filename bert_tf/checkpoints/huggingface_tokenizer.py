@@ -4,11 +4,12 @@ transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every v
 BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import keys, plain_json
+from bert_tf.checkpoints.description import Content
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import (
@@ -19,7 +20,6 @@ from bert_tf.io.vocabulary import (
     ids_of,
     pieces_of_model,
     read_beside,
-    write_beside,
 )
 
 CONFIG_FILE = "tokenizer_config.json"
@@ -157,8 +157,7 @@ class TokenizerFiles:
     def _check(self) -> None:
         """Finds the notes, and what tokenizer.json says of cleaning.
 
-        Raises:
-            UserError: bert_tf's tokenizer cannot follow a setting.
+        Raises UserError if bert_tf's tokenizer cannot follow a setting.
         """
         for name, fields in self._fields.items():
             self._check_keys(name, fields)
@@ -223,8 +222,7 @@ class TokenizerFiles:
     def _steps(self, part: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
         """The kinds and fields of the steps of a part of tokenizer.json, which may be nested.
 
-        Raises:
-            UserError: bert_tf has no such step.
+        Raises UserError if bert_tf has no such step.
         """
         steps, left = [], [self._tokenizer[part]]
         while left:
@@ -293,15 +291,10 @@ class TokenizerFiles:
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces of the vocabulary and the added tokens whose ids follow.
+        """The pieces, of which the last added tokens may be missing, and those tokens.
 
-        Args:
-            pieces: the vocabulary, or all but its last added tokens.
-            known: the pieces of words.
-
-        Raises:
-            UserError: an added token has an id that is another piece's, or leaves a gap; or cleaned
-                words would have to match it too.
+        `known` are the pieces of words. Raises UserError if an added token has an id that is
+        another piece's or leaves a gap, or if cleaned words would have to match it too.
         """
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
@@ -325,24 +318,13 @@ class TokenizerFiles:
         return pieces
 
 
-def write(
-    folder: Path,
-    pieces: Sequence[str],
-    lower_case: bool | None,
-    tokenizer: Mapping[str, Any],
-    max_length: int,
-    tokenizer_class: str,
-) -> None:
+def write(folder: Path, content: Content, max_length: int, tokenizer_class: str) -> None:
     """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer.
 
-    Args:
-        folder: where to.
-        pieces: the vocabulary.
-        lower_case, tokenizer: as in a `Description`.
-        max_length: the most tokens of an input.
-        tokenizer_class: the class of transformers.
+    `max_length` is the most tokens of an input, `tokenizer_class` the class of transformers.
     """
-    write_beside(folder, pieces)
+    content.write_vocabulary(folder)
+    lower_case, tokenizer = content.description.lower_case, content.description.tokenizer
     fields: dict[str, Any] = {
         "tokenizer_class": tokenizer_class,
         "model_max_length": max_length,
@@ -356,7 +338,7 @@ def write(
     added |= dict.fromkeys(tokenizer.get("exact_tokens", ()), False)
     if added:
         fields["added_tokens_decoder"] = {
-            str(ids_of(pieces)[token]): {
+            str(ids_of(content.vocabulary or ())[token]): {
                 "content": token,
                 "lstrip": False,
                 "normalized": normalized,

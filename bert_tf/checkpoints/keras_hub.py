@@ -6,7 +6,6 @@ those of the same class. All of this is read as data, by no class of KerasHub. V
 what is written.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 
 from bert_tf.checkpoints import correspondence, heads, keys, plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import HEADS_FIRST, HEADS_LAST, Row, Table, rows_of
-from bert_tf.checkpoints.description import Description, encoder_config
+from bert_tf.checkpoints.correspondence import Row, Table, rows_of
+from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
@@ -83,19 +82,10 @@ TABLE = Table(
         Row("encoder/embeddings/position_embeddings", ("position_embedding/vars/0",)),
         Row("encoder/embeddings/token_type_embeddings", ("segment_embedding/vars/0",)),
         *rows_of(
-            {"encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE},
-            HEADS_LAST,
-            _NAMES,
-            HEADS_LAST,
-        ),
-        *rows_of(
-            {"encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/"},
-            HEADS_FIRST,
-            _NAMES,
-        ),
-        *rows_of(
             {
                 "encoder/embeddings/layer_norm": "embeddings_layer_norm/",
+                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+                "encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/",
                 "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}_self_attention_layer_norm/",
                 "encoder/layer_{n}/intermediate": f"{_LAYER}_feedforward_intermediate_dense/",
                 "encoder/layer_{n}/output": f"{_LAYER}_feedforward_output_dense/",
@@ -103,6 +93,7 @@ TABLE = Table(
                 "encoder/pooler": "pooled_dense/",
             },
             names=_NAMES,
+            with_heads=True,
         ),
     ),
     pretraining=(
@@ -187,13 +178,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     ).check()
 
 
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`."""
+    weights, description, vocabulary = content
     encoder, head = description.encoder, heads.of(description.model)
     name = _MODELS[encoder.model_type]
     is_masked_lm = heads.MASKED_LM in head.pretraining
@@ -277,8 +264,7 @@ def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
 def _tokenizer(path: Path, notes: list[str]) -> dict[str, Any]:
     """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer.
 
-    Raises:
-        UserError: it cuts words in another way than BERT's.
+    Raises UserError if it cuts words in another way than BERT's.
     """
     kind, fields = _object(path, notes)
     lower_case, strips = (fields.get(name, False) for name in ("lowercase", "strip_accents"))

@@ -35,12 +35,8 @@ class Keys(NamedTuple):
     usual: Sequence[Any] = ()
 
 
-def _table() -> dict[str, tuple[Keys, ...]]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {name: tuple(Keys(*row) for row in rows) for name, rows in json.loads(text).items()}
-
-
-TABLE = _table()
+_JSON = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TABLE = {str(name): tuple(Keys(*row) for row in rows) for name, rows in _JSON.items()}
 """Files, or parts of them, and their keys. A key that a file's rows do not have is unknown.
 
 The name of a file may be followed by the kind of model whose keys they are, and the name of a part

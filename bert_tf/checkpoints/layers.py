@@ -37,34 +37,31 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
     Raises:
         UserError: the choice is none of these, or a layer does not exist.
     """
+    taken = list(range(layers) if isinstance(choice, str) else choice)
     if not isinstance(choice, str):
-        taken = list(choice)
         for each in taken:
             if not isinstance(each, int) or isinstance(each, bool) or not 0 <= each < layers:
                 raise UserError(
                     f"the teacher has no layer {each!r}; its layers are 0 to {layers - 1}"
                 )
-        if number is not None and number != len(taken):
+        if number not in (None, len(taken)):
             raise UserError(
                 f"a student with {number} layers requires {number} chosen layers of the teacher, "
                 f"not {len(taken)}"
             )
-        number = len(taken)
     elif choice not in _CHOICES:
         raise UserError(
             f"unknown layers {choice!r}; choose {', '.join(_CHOICES)}, or a list of numbers"
         )
-    number = layers if number is None else number
+    number = len(taken) if number is None else number
     if not 1 <= number <= layers:
         raise UserError(
             f"a student with {number} layers cannot be made from a teacher with {layers}; choose "
             f"1 to {layers}"
         )
-    if not isinstance(choice, str):
-        return taken
     if choice == "spread":
         return spread(layers, number)
-    return list(range(number) if choice == "first" else range(layers - number, layers))
+    return taken[-number:] if choice == "last" else taken[:number]
 
 
 def of_layers(

@@ -20,15 +20,8 @@ import yaml
 
 from bert_tf.checkpoints import google, heads, keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import (
-    HEADS_FIRST,
-    HEADS_LAST,
-    UNMAPPED,
-    Row,
-    Table,
-    rows_of,
-)
-from bert_tf.checkpoints.description import Description, encoder_config
+from bert_tf.checkpoints.correspondence import UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there, read_text
@@ -41,8 +34,7 @@ READER = "Model Garden"
 
 _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
-_QUERY_KEY_VALUE = "encoder/layer_{n}/attention/query_key_value"
-_QUERY_KEY_VALUES = tuple(f"{_ATTENTION}{each}/" for each in ("query", "key", "value"))
+_QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}/" for each in ("query", "key", "value"))
 
 TABLE = Table(
     "model_garden",
@@ -50,19 +42,18 @@ TABLE = Table(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
         Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
-        *rows_of({_QUERY_KEY_VALUE: _QUERY_KEY_VALUES}, HEADS_LAST, bias=HEADS_LAST),
-        *rows_of(
-            {"encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/"}, HEADS_FIRST
-        ),
         *rows_of(
             {
                 "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
+                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+                "encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/",
                 "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
                 "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
                 "encoder/layer_{n}/output": f"{_LAYER}output/",
                 "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
                 "encoder/pooler": "pooler_transform/",
-            }
+            },
+            with_heads=True,
         ),
     ),
     pretraining=(
@@ -206,20 +197,16 @@ def described(
     return Checkpoint(folder, description, tensors, TABLE, read_vocabulary, notes).check()
 
 
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`.
 
     It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
     pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
     """
-    root = _objects(TABLE.write(weights, description), description)
+    named = TABLE.write(content.weights, content.description)
+    root = _objects(named, content.description)
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
-    google.write_config(folder, description, vocabulary)
+    google.write_config(folder, content)
 
 
 def _name(full_name: str, children: set[str]) -> str:
@@ -238,11 +225,7 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes, read from the shapes of the tensors.
-
-    Raises:
-        UserError: the shapes are not those of a BERT encoder.
-    """
+    """The sizes, read from the shapes of the tensors; UserError if these are of no BERT encoder."""
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
     try:
@@ -269,12 +252,7 @@ def _node(**children: Any) -> tf.train.Checkpoint:
 
 
 def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
-    """The root of the objects for `tf.train.Checkpoint(root=…)`.
-
-    Args:
-        named: the arrays by their names in Model Garden.
-        description: what they are.
-    """
+    """The root of the objects for `tf.train.Checkpoint(root=…)`, from arrays by their names."""
     variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
 
     def layer(prefix: str) -> tf.train.Checkpoint | None:

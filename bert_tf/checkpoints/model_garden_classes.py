@@ -53,7 +53,7 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
     """Opens a checkpoint in Model Garden's classes, and compares what these compute with a model.
 
     Args:
-        folder: a checkpoint that `model_garden.write_weights` wrote.
+        folder: a checkpoint that `model_garden.write_content` wrote.
         description: of the model in it.
         ours: the model that it should be.
 

@@ -4,20 +4,18 @@ The JSON describes the model, and the tensors have our names of weights. Both ar
 opening a checkpoint of unknown origin runs no code.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from bert_tf.checkpoints import plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import Table
-from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.description import Content, Description
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import read_beside, write_beside
+from bert_tf.io.vocabulary import read_beside
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -32,20 +30,14 @@ _FORMAT = 2
 def write(folder: Path, model: keras.Model, description: Description) -> None:
     """Writes the checkpoint into an existing folder; the caller makes it appear atomically."""
     weights = {name: variable.numpy() for name, variable in weight_names(model).items()}
-    write_weights(folder, weights, description)
+    write_content(folder, Content(weights, description))
 
 
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None = None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """As `write`, for weights without a model."""
-    plain_json.write(folder / DESCRIPTION_FILE, description_fields(description))
-    tensors.save(folder / WEIGHTS_FILE, weights)
-    if vocabulary is not None:
-        write_beside(folder, vocabulary)
+    plain_json.write(folder / DESCRIPTION_FILE, description_fields(content.description))
+    tensors.save(folder / WEIGHTS_FILE, content.weights)
+    content.write_vocabulary(folder)
 
 
 def description_fields(description: Description) -> dict[str, Any]:

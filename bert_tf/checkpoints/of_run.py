@@ -80,7 +80,15 @@ def kept(run: Path) -> Path:
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
         raise without_checkpoint(run)
-    return _named_by(last) if _has_state(last) else last
+    step = read_state(last).get(KEPT) if is_there(last / STATE_FILE) else None
+    best = step_folder(last.parent, step) if isinstance(step, int) else last
+    problem = None if best == last else damage(best, _READ)
+    if problem is not None:
+        raise UserError(
+            f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
+            "another checkpoint of the run"
+        )
+    return best
 
 
 def run_of(checkpoint: Path) -> Path | None:
@@ -154,26 +162,9 @@ def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None
     return None
 
 
-def _named_by(last: Path) -> Path:
-    """The best checkpoint according to the newest sound one."""
-    step = read_state(last).get(KEPT)
-    best = step_folder(last.parent, step) if isinstance(step, int) else last
-    problem = None if best == last else damage(best, _READ)
-    if problem is not None:
-        raise UserError(
-            f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
-            "another checkpoint of the run"
-        )
-    return best
-
-
 def _problem(checkpoint: Path) -> str | None:
     """What is wrong with the files that are read; None if nothing is, or without a state."""
-    return damage(checkpoint, _READ) if _has_state(checkpoint) else None
-
-
-def _has_state(checkpoint: Path) -> bool:
-    return is_there(checkpoint / STATE_FILE)
+    return damage(checkpoint, _READ) if is_there(checkpoint / STATE_FILE) else None
 
 
 def _checksum_of(state: dict[str, Any]) -> str:

@@ -20,10 +20,7 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     Raises:
         UserError: the file is missing, or is not a JSON object.
     """
-    fields = _read(path, what)
-    if not isinstance(fields, dict):
-        raise UserError(f"{what} is not a JSON object: {path}; copy it again")
-    return fields
+    return _read(path, what, dict)
 
 
 def read_if_there(path: Path, what: str) -> dict[str, Any]:
@@ -33,22 +30,23 @@ def read_if_there(path: Path, what: str) -> dict[str, Any]:
 
 def read_array(path: Path, what: str) -> list[Any]:
     """The JSON array in the file at `path`; as `read_object`."""
-    entries = _read(path, what)
-    if not isinstance(entries, list):
-        raise UserError(f"{what} is not a JSON array: {path}; copy it again")
-    return entries
+    return _read(path, what, list)
 
 
-def _read(path: Path, what: str) -> Any:
+def _read(path: Path, what: str, kind: type) -> Any:
     text = read_text(path, what)
     try:
-        return json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)
+        value = json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"
         ) from None
     except (RecursionError, ValueError) as error:  # nested too deeply, or too large a number
         raise UserError(f"{what} is not JSON: {path} ({error}); copy it again") from None
+    if not isinstance(value, kind):
+        expected = "object" if kind is dict else "array"
+        raise UserError(f"{what} is not a JSON {expected}: {path}; copy it again")
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

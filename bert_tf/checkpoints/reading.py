@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from types import ModuleType
 
 from bert_tf.checkpoints import (
     download,
@@ -20,6 +21,15 @@ from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 
+# What is both read and written.
+FORMATS: dict[str, ModuleType] = {
+    "bert_tf": native,
+    "huggingface": huggingface,
+    "sentence_transformers": sentence_transformers,
+    "tf1": google,
+    "model_garden": model_garden,
+    "keras_hub": keras_hub,
+}
 # A file of a TensorFlow checkpoint: the prefix of its name, and the ending.
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 

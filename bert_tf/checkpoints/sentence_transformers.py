@@ -9,9 +9,7 @@ write them. Version 6.2.0 opens what bert_tf writes. Prompts and the similarity 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from bert_tf.checkpoints import (
     embedder,
@@ -25,9 +23,8 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, rows_of
-from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.description import Content, Description
 from bert_tf.checkpoints.plain_json import shown
-from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 
@@ -72,13 +69,6 @@ TABLE = dataclasses.replace(
 )
 
 
-class _Module(NamedTuple):
-    """A module: the name of its class, and its folder."""
-
-    kind: str
-    folder: Path
-
-
 def is_one(folder: Path) -> bool:
     """Whether `folder` holds an embedder of sentence-transformers.
 
@@ -100,16 +90,16 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     modules, notes = _modules(folder)
     transformer, pooling, dense, normalize = _in_order(folder, modules)
     inner = huggingface.open_checkpoint(transformer)
-    config, fields = _fields(folder / CONFIG_FILE), _fields(transformer / _TRANSFORMER_FILE)
-    for file, found in ((folder / CONFIG_FILE, config), (transformer / _TRANSFORMER_FILE, fields)):
+    path, inner_path = folder / CONFIG_FILE, transformer / _TRANSFORMER_FILE
+    config, fields = _fields(path), _fields(inner_path)
+    for file, found in ((path, config), (inner_path, fields)):
         notes |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
-    _check_modality(fields, transformer / _TRANSFORMER_FILE)
+    _check_modality(fields, inner_path)
     lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
-    if _field(fields, "do_lower_case", bool, False, transformer / _TRANSFORMER_FILE):
+    if _field(fields, "do_lower_case", bool, False, inner_path):
         if lower_case is False:  # the texts are lower-cased before its tokenizer
             tokenizer = {"strip_accents": False} | tokenizer
         lower_case = True
-    path = folder / CONFIG_FILE
     prompts = _field(config, "prompts", dict, {}, path)
     settings: dict[str, Any] = {
         **_pooling(pooling / _MODULE_FILE, inner.encoder.output_size),
@@ -128,7 +118,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     layers, weights = [], [inner.tensors]
     for number, each in enumerate(dense):
         layers.append(_dense(each / _MODULE_FILE, width))
-        weights.append(_linear(each, number))
+        own = huggingface_weights.open_folder(each)
+        weights.append(own.renamed({f"{number + 2}_Dense/{name}": name for name in own.shapes}))
         width = layers[-1]["units"]
     description = Description(
         _class_of_embedders(),
@@ -148,33 +139,28 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     ).check()
 
 
-def write_weights(
-    folder: Path,
-    weights: Mapping[str, np.ndarray],
-    description: Description,
-    vocabulary: tuple[str, ...] | None,
-) -> None:
+def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`.
 
     Raises:
         UserError: the model is no embedder, or no module pools as it does.
     """
+    description, settings = content.description, content.description.settings
     if description.model != (ours := _class_of_embedders()):
         raise UserError(
             f"the format sentence_transformers can store only a {ours}, not a "
             f"{description.model}; choose another format, or save a {ours} with this encoder"
         )
-    settings = description.settings
     modes = embedder.poolings(settings["pooling"])
     if "pooled" in modes:
         raise UserError(
             "sentence-transformers has no module for the pooling 'pooled'; choose another pooling, "
             "or the format bert_tf"
         )
-    own = {name: array for name, array in weights.items() if name.startswith("dense_")}
-    encoder = {name: array for name, array in weights.items() if name not in own}
+    own = {name: array for name, array in content.weights.items() if name.startswith("dense_")}
+    encoder = {name: array for name, array in content.weights.items() if name not in own}
     inner = dataclasses.replace(description, model=heads.ENCODER, head={}, settings={})
-    huggingface.write_weights(folder, encoder, inner, vocabulary)
+    huggingface.write_content(folder, Content(encoder, inner, content.vocabulary))
     fields = {"max_seq_length": settings["max_length"], "do_lower_case": False}
     plain_json.write(folder / _TRANSFORMER_FILE, fields)
     modules = [("Transformer", "")]
@@ -231,10 +217,10 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path:
     return default if value is None else plain_json.checked(path, name, value, kind)
 
 
-def _modules(folder: Path) -> tuple[list[_Module], dict[str, str]]:
-    """The modules in their order, and notes on the keys of their files."""
+def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
+    """The classes and folders of the modules in their order, and notes on their files' keys."""
     path = folder / MODULES_FILE
-    found, notes = list[_Module](), dict[str, str]()
+    found, notes = list[tuple[str, Path]](), dict[str, str]()
     for entry in plain_json.read_array(path, "list of modules"):
         if not isinstance(entry, dict) or not all(
             isinstance(entry.get(name), str) for name in ("path", "type")
@@ -252,34 +238,34 @@ def _modules(folder: Path) -> tuple[list[_Module], dict[str, str]]:
         if plain_json.is_outside(place):
             raise UserError(f"{path} names a folder outside the checkpoint: {shown(place)}")
         notes |= keys.check(path, entry, MODULES_FILE)
-        found.append(_Module(name, folder / place))
-        table, file = f"{name}/{_MODULE_FILE}", found[-1].folder / _MODULE_FILE
+        found.append((name, folder / place))
+        table, file = f"{name}/{_MODULE_FILE}", folder / place / _MODULE_FILE
         if table in keys.TABLE:
             notes |= keys.check(file, _fields(file), table)
     return found, notes
 
 
-def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Path], bool]:
+def _in_order(folder: Path, modules: list[tuple[str, Path]]) -> tuple[Path, Path, list[Path], bool]:
     """The folders of the transformer, the pooling and each dense layer; whether it normalizes.
 
-    Raises:
-        UserError: bert_tf does not support these modules or their order.
+    Raises UserError if bert_tf does not support these modules or their order.
     """
-    kinds = [each.kind for each in modules]
+    kinds, folders = [kind for kind, _ in modules], [each for _, each in modules]
     normalize = kinds[-1:] == ["Normalize"]
-    dense = modules[2 : len(modules) - normalize]
-    if kinds[:2] != ["Transformer", "Pooling"] or {each.kind for each in dense} - {"Dense"}:
+    inner = slice(2, len(modules) - normalize)
+    if kinds[:2] != ["Transformer", "Pooling"] or {*kinds[inner]} - {"Dense"}:
         raise UserError(
             f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf supports "
             f"Transformer, Pooling, up to {embedder.MOST_DENSE} Dense and an optional Normalize, "
             "in this order"
         )
+    transformer, pooling, *dense = folders[: inner.stop]
     if len(dense) > embedder.MOST_DENSE:
         raise UserError(
             f"{folder / MODULES_FILE} lists {len(dense)} Dense modules; bert_tf supports at most "
             f"{embedder.MOST_DENSE}"
         )
-    return modules[0].folder, modules[1].folder, [each.folder for each in dense], normalize
+    return transformer, pooling, dense, normalize
 
 
 def _check_modality(fields: Mapping[str, Any], path: Path) -> None:
@@ -365,9 +351,3 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
 def _activation_path(name: str) -> str:
     """The full name of an activation in torch."""
     return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
-
-
-def _linear(folder: Path, number: int) -> Tensors:
-    """The tensors of the dense layer in `folder` under the names of `TABLE`."""
-    found = huggingface_weights.open_folder(folder)
-    return found.renamed({f"{number + 2}_Dense/{name}": name for name in found.shapes})

@@ -40,9 +40,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if is_there(folder / _ASSETS / native.DESCRIPTION_FILE):
         return _ours(folder, prefix, file)
     tensors, notes = model_garden.named_tensors(prefix, file)
+    shape = file.shapes.get(_LOWER_CASE)
+    if shape not in (None, ()):
+        raise tf_files.damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
     extra = {
         "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
-        "lower_case": _lower_case(prefix, file),
+        "lower_case": None if shape is None else bool(file.read(_LOWER_CASE)),
     }
     return model_garden.described(
         folder, tensors, {EXTRA_KEY: extra}, notes, lambda: read_beside(folder / _ASSETS)
@@ -81,10 +84,3 @@ def _activation(path: Path) -> str:
     functions = (f for meta in saved.meta_graphs for f in meta.graph_def.library.function)
     exact = any(node.op in ("Erf", "Erfc") for each in functions for node in each.node_def)
     return "gelu" if exact else "gelu_new"
-
-
-def _lower_case(prefix: Path, file: Tensors) -> bool | None:
-    shape = file.shapes.get(_LOWER_CASE)
-    if shape not in (None, ()):
-        raise tf_files.damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
-    return None if shape is None else bool(file.read(_LOWER_CASE))

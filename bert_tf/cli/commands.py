@@ -257,8 +257,7 @@ def convert(arguments: argparse.Namespace) -> None:
 def _verify(folder: str) -> None:
     """Prints the largest difference between the outputs of Model Garden's classes and ours.
 
-    Raises:
-        UserError: the difference is too large.
+    Raises UserError if the difference is too large.
     """
     from bert_tf.checkpoints import model_garden_classes
     from bert_tf.tasks import from_checkpoint

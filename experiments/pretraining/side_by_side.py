@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.description import ENCODER
+from bert_tf.checkpoints.description import ENCODER, Content
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli import command
 from bert_tf.console import logger
@@ -77,7 +77,7 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
     )
     with atomic_path(out) as new:
         new.mkdir()
-        native.write_weights(new, weights, description, vocabulary)
+        native.write_content(new, Content(weights, description, vocabulary))
     logger.info(f"{out}: {left_to_right} and {right_to_left}, {len(weights)} weights")
 
 
