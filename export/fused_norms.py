@@ -13,14 +13,13 @@ TensorFlow 2.20:
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import keras
-import tensorflow as tf
 
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.encoder import Encoded, Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder, Inputs
 from bert_tf.encoder.layer_norm import FUSED_EPSILON, FUSED_TYPES
 
 # Smaller differences of epsilon are negligible, and a power of two changes only exponents.
@@ -64,9 +63,7 @@ def unscale(tower: Encoder) -> None:
     """
     usual, scale = tower.encode, _scale(tower.config.layer_norm_eps)
 
-    def encode(
-        inputs: Mapping[str, tf.Tensor], training: bool = False, with_intermediates: bool = False
-    ) -> Encoded:
+    def encode(inputs: Inputs, training: bool = False, with_intermediates: bool = False) -> Encoded:
         encoded = usual(inputs, training, with_intermediates)
         *scaled, last = encoded.layers
         layers = [*(layer / scale for layer in scaled), last]

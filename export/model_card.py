@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import bert_tf
@@ -75,6 +74,7 @@ def write(folder: Path, card: Mapping[str, Any]) -> None:
 
 
 def _signature(signature: Signature, answer: Tensors) -> dict[str, Any]:
+    shown = {name: each.numpy() for name, each in answer.items()}
     return {
         "inputs": {
             name: {"dtype": spec.dtype.name, "shape": list(spec.shape)}
@@ -84,15 +84,14 @@ def _signature(signature: Signature, answer: Tensors) -> dict[str, Any]:
         "example": {
             "inputs": signature.example,
             "outputs": {
-                name: {"shape": list(answer[name].shape), "values": _first(answer[name].numpy())}
-                for name in sorted(answer)
+                name: {
+                    "shape": list(values.shape),
+                    "values": as_json(values[(slice(_SHOWN),) * values.ndim]),
+                }
+                for name, values in sorted(shown.items())
             },
         },
     }
-
-
-def _first(values: np.ndarray) -> Any:
-    return as_json(values[tuple(slice(_SHOWN) for _ in values.shape)])
 
 
 def _markdown(card: Mapping[str, Any]) -> str:

@@ -129,6 +129,10 @@ def _fine_tuned(
     labels: Sequence[str] | None,
     settings: dict[str, Any],
 ) -> TaskModel:
+    """The model of a checkpoint; says what a bare one leaves open.
+
+    Warns of a threshold that is not known yet.
+    """
     name = checkpoint.description.model
     if registry.family_of(name) is None:
         *others, last = _kinds_without_task(checkpoint)
@@ -139,14 +143,6 @@ def _fine_tuned(
     # The weights are kept as they are; the export computes in its own precision.
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
     model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
-    _say_assumed(checkpoint, model, path, settings)
-    return model
-
-
-def _say_assumed(
-    checkpoint: Checkpoint, model: TaskModel, path: str | os.PathLike, settings: dict[str, Any]
-) -> None:
-    """Says what a bare checkpoint left open, and warns of a threshold that is not known yet."""
     known = checkpoint.description.settings | settings
     assumed = {"max_length": model.max_length} | dict.fromkeys(_ASSUMED, "false")
     said = [
@@ -157,11 +153,11 @@ def _say_assumed(
     if said:
         logger.info(f"{path} does not describe its inputs; assumed: {', '.join(said)}")
     if getattr(model, "unanswerable", False) and model.null_threshold is None:
-        run, last = run_of(checkpoint.folder), model.origin.metrics is not None
+        run, is_last = run_of(checkpoint.folder), model.origin.metrics is not None
         if run is None:
             why = "belongs to no run"
             instead = f"to set one, export bert_tf.load({str(path)!r}, null_threshold=…) in Python"
-        elif (run / METRICS_FILE).is_file() and not last:
+        elif (run / METRICS_FILE).is_file() and not is_last:
             why = "is not the last checkpoint of its run"
             instead = "set data.null_threshold, or export the run"
         else:
@@ -169,6 +165,7 @@ def _say_assumed(
         logger.warning(
             f"{path} {why}, so its best null_threshold is unknown and 0.0 is used; {instead}"
         )
+    return model
 
 
 def _of_kind(

@@ -9,7 +9,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from google.protobuf.message import Message
 
 from bert_tf.asking.record import RECORD_FILE, to_json
 from bert_tf.asking.saved_model import register_ops
@@ -21,7 +20,7 @@ from bert_tf.export import hub, model_card
 from bert_tf.export.model_card import Origin
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.export.service import Service, Signature, Tensors, endpoint, record_of, traced
+from bert_tf.export.service import Service, Signature, endpoint, record_of, traced
 from bert_tf.io.atomic import atomic_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
@@ -149,26 +148,25 @@ def _write(service: Service, folder: Path, origin: Origin) -> None:
     serve = endpoint(functions["serving_default"], signatures["serving_default"])
     attributes = {"serve": serve} | service.attributes()
     with tempfile.TemporaryDirectory() as texts:
-        attributes |= _assets(service, Path(texts))
+        # As objects of the SavedModel, assets stay with it where it is loaded and saved again.
+        for name, text in service.assets().items():
+            path = Path(texts, name)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            attributes[f"{path.stem}_file"] = tf.saved_model.Asset(str(path))
         root = tf.train.Checkpoint(**attributes)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=service.trains)
         tf.saved_model.save(root, str(folder), signatures=functions, options=options)
     _spare_optimizing(folder, service.trains)
-    answers = _ask(folder, signatures)
+    register_ops()
+    loaded = tf.saved_model.load(str(folder))
+    answers = {
+        name: loaded.signatures[name](**signature.example_tensors())
+        for name, signature in signatures.items()
+    }
     extra = folder / "assets.extra"
     extra.mkdir()
     _write_warmup(extra / _WARMUP_FILE, signatures)
     model_card.write(extra, model_card.describe(service, signatures, answers, origin))
-
-
-def _assets(service: Service, folder: Path) -> dict[str, tf.saved_model.Asset]:
-    """The service's assets, written to `folder`, under such names as `vocab_file`.
-
-    As objects of the SavedModel they stay with it where it is loaded and saved again.
-    """
-    for name, text in service.assets().items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    return {f"{each.stem}_file": tf.saved_model.Asset(str(each)) for each in folder.iterdir()}
 
 
 def _spare_optimizing(folder: Path, trains: bool) -> None:
@@ -185,7 +183,12 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
     """
     path = folder / "saved_model.pb"
     saved = SavedModel.FromString(path.read_bytes())
-    options = _fewer_passes().SerializeToString(deterministic=True)
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    rewriting = config.graph_options.rewrite_options
+    rewriting.memory_optimization = rewriting.NO_MEM_OPT
+    rewriting.disable_tfg_optimizer = True
+    rewriting.meta_optimizer_iterations = rewriting.TWO
+    options = config.SerializeToString(deterministic=True)
     library = saved.meta_graphs[0].graph_def.library
     apart = {each.signature.name for each in library.function if NO_INLINE in each.attr}
     for function in library.function:
@@ -198,25 +201,6 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
     path.write_bytes(saved.SerializeToString(deterministic=True))
     # The fingerprint that TensorFlow wrote is that of the file before the change.
     write_fingerprint(str(folder))
-
-
-def _fewer_passes() -> Message:
-    """The options of TensorFlow's graph optimizer that `_spare_optimizing` sets."""
-    options = tf.compat.v1.ConfigProto(allow_soft_placement=True)
-    rewriting = options.graph_options.rewrite_options
-    rewriting.memory_optimization = rewriting.NO_MEM_OPT
-    rewriting.disable_tfg_optimizer = True
-    rewriting.meta_optimizer_iterations = rewriting.TWO
-    return options
-
-
-def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors]:
-    register_ops()
-    loaded = tf.saved_model.load(str(folder))
-    return {
-        name: loaded.signatures[name](**signature.example_tensors())
-        for name, signature in signatures.items()
-    }
 
 
 def _write_warmup(path: Path, signatures: Mapping[str, Signature]) -> None:

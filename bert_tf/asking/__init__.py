@@ -91,7 +91,8 @@ def batches(
         return
     places: dict[Hashable, list[int]] = {}
     for place, row in enumerate(rows):
-        places.setdefault(_key(row), []).append(place)
+        key = tuple((n, v if isinstance(v, str | bytes) else tuple(v)) for n, v in row.items())
+        places.setdefault(key, []).append(place)
     distinct = [*places.values()]
     lengths = np.array([row_length(rows[same[0]]) for same in distinct])
     batch_size, done = batch_size or BATCH, 0
@@ -114,14 +115,6 @@ def without_nan(outputs: Outputs, path: str) -> Outputs:
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise UserError(f"{path} answers NaN for {name}; copy or train it again")
     return outputs
-
-
-def _key(row: Row) -> Hashable:
-    """What equal rows have in common."""
-    return tuple(
-        (name, value if isinstance(value, str | bytes) else tuple(value))
-        for name, value in row.items()
-    )
 
 
 def row_length(row: Row) -> int:

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 import bert_tf
 from bert_tf.asking import Answers, CutTexts, batches, columns_of
-from bert_tf.asking.row_files import Row, read_blocks
+from bert_tf.asking.row_files import read_blocks
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
@@ -59,7 +58,7 @@ def embed(
             raise UserError(f"{name} must be at least 1, not {value}")
     if not os.path.isfile(input_file):
         raise UserError(f"{input_file} is not a file; embed reads its texts from a file")
-    count = sum(len(block.rows) for block in read_blocks(input_file, _RANKS))
+    count = sum(len(rows) for rows, _ in read_blocks(input_file, _RANKS))
     if not count:
         raise UserError(f"{input_file} holds no texts; give at least one")
     model, identity = _open(path, max_length)
@@ -81,13 +80,26 @@ def embed(
     ):
         if file.done:
             logger.info(f"{out}: resuming after the first {file.done:,} of {count:,} texts")
-        cuts = CutTexts(model)
-        for rows in _rest(input_file, file.done):
+        cuts, skipped = CutTexts(model), file.done
+        for block, _ in read_blocks(input_file, _RANKS):
+            rows, skipped = block[skipped:], max(skipped - len(block), 0)
+            if not rows:
+                continue
             cuts.add(columns_of(rows))
-            vectors = _vectors(model, path, signature, rows, batch_size, file.done, progress)
-            vectors = vectors.astype(dtype)
+            vectors, done = np.zeros((0, 0), dtype), file.done
+            for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
+                if _OUTPUT not in outputs:
+                    given = ", ".join(outputs)
+                    raise UserError(
+                        f"{path} gives {given}, which are not vectors; give an embedder"
+                    )
+                if not vectors.size:
+                    vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), dtype)
+                vectors[chosen] = outputs[_OUTPUT]
+                done += len(chosen)
+                progress.update(done, line=True)
             start = b"" if file.done else _header(count, vectors)
-            file.append(start + vectors.tobytes(), file.done + len(rows))
+            file.append(start + vectors.tobytes(), done)
     cuts.say()
     logger.info(f"{out}: {count:,} vectors")
 
@@ -117,38 +129,6 @@ def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
     for weight in model.get_weights():
         digest.update(np.ascontiguousarray(weight).data)
     return model, digest.hexdigest()
-
-
-def _rest(input_file: str, done: int) -> Iterator[list[Row]]:
-    """The texts after the first `done`, in blocks."""
-    for block in read_blocks(input_file, _RANKS):
-        if rest := block.rows[done:]:
-            yield rest
-        done = max(done - len(block.rows), 0)
-
-
-def _vectors(
-    model: Answers,
-    path: str,
-    signature: str,
-    rows: Sequence[Row],
-    batch_size: int | None,
-    done: int,
-    progress: Progress,
-) -> np.ndarray:
-    """float32 [rows, width], in the order of the rows; batches hold rows of similar length."""
-    vectors = np.zeros((0, 0), np.float32)
-    for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
-        if _OUTPUT not in outputs:
-            raise UserError(
-                f"{path} gives {', '.join(outputs)}, which are not vectors; give an embedder"
-            )
-        if not vectors.size:
-            vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), np.float32)
-        vectors[chosen] = outputs[_OUTPUT]
-        done += len(chosen)
-        progress.update(done, line=True)
-    return vectors
 
 
 def _header(count: int, vectors: np.ndarray) -> bytes:

@@ -17,7 +17,7 @@ from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.checkpoints import native, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.errors import UserError
-from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
+from bert_tf.export.litert import lite_file
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.from_checkpoint import built, family_at
 from bert_tf.tasks.task_model import asked_columns
@@ -33,7 +33,7 @@ def frozen_kind(path: str | os.PathLike) -> str | None:
     >>> frozen_kind("model.tflite"), frozen_kind("runs/reviews")
     ('LiteRT file', None)
     """
-    if Path(path).suffix == SUFFIX:
+    if Path(path).suffix == lite_file.SUFFIX:
         return _LITE_FILE
     return _SAVED_MODEL if is_saved_model(path) else None
 
@@ -89,13 +89,23 @@ class FrozenTask(Answers):
         if frozen_kind(path) == _SAVED_MODEL:
             saved = SavedModel.load(path)
             return cls(saved.path, saved)
-        file, name = LiteFile.read(path), os.fspath(path)
-        model, lengths = _without_weights(file, path), file.record.lengths
-        if file.record.inputs == "strings":
-            strings = LiteStrings(name, file.content, lengths[0], model.strings_form())
+        content, record, description, vocabulary = lite_file.read(path)
+        name, lengths = os.fspath(path), record.lengths
+        tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
+        no_tensors = tensors.of_arrays({})
+        checkpoint = Checkpoint(
+            Path(path), description, no_tensors, native.TABLE, lambda: vocabulary
+        )
+        family = family_at(checkpoint)
+        if family is None:
+            raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
+        with keras.StatelessScope(initialize_variables=False):  # the network is the file
+            model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
+        if record.inputs == "strings":
+            strings = LiteStrings(name, content, lengths, model.strings_form())
             model.ask = strings.ask
             return cls(name, None, model, strings)
-        network = LiteNetwork(name, file.content, lengths, model.device_form())
+        network = LiteNetwork(name, content, lengths, model.device_form())
         return cls(name, None, model.with_network(network), network)
 
     @property
@@ -242,17 +252,3 @@ class FrozenTask(Answers):
         )
 
     fit = compile = save = save_checkpoint = export = _only_predicts
-
-
-def _without_weights(file: LiteFile, path: str | os.PathLike) -> Any:
-    """The task model that a LiteRT file describes, whose network is the file."""
-    vocabulary = file.vocabulary
-    tokenizer = Tokenizer.of(vocabulary, file.description.tokenizer_settings(vocabulary))
-    checkpoint = Checkpoint(
-        Path(path), file.description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
-    )
-    family = family_at(checkpoint)
-    if family is None:
-        raise UserError(f"{path} holds an unknown model {file.description.model!r}; update bert_tf")
-    with keras.StatelessScope(initialize_variables=False):
-        return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

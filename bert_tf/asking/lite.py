@@ -13,37 +13,32 @@ from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name, without_padding
-from bert_tf.export.litert.form import DeviceForm, StringsForm
 
 _DTYPES = {tf.float32: np.float32, tf.int32: np.int32}
 
 
-class _Signatures:
-    """The signatures of a file, which run one at a time.
+class LiteModel:
+    """A LiteRT file, whose signatures run one at a time.
 
     Args:
         path: names the file in messages.
         model: the file.
         lengths: tokens of a row, of each signature.
-        outputs: what each answers.
-        with_text: whether the file has operations of TensorFlow Text.
+        form: what the file answers.
 
     Raises:
         UserError: the file cannot be run, or does not answer so.
     """
 
-    def __init__(
-        self,
-        path: str,
-        model: bytes,
-        lengths: Sequence[int],
-        outputs: Mapping[str, tf.TensorSpec],
-        with_text: bool,
-    ):
+    # Whether the file has operations of TensorFlow Text.
+    with_text = False
+
+    def __init__(self, path: str, model: bytes, lengths: Sequence[int], form: Any):
         # An interpreter has one memory for its tensors.
         self._lock, self._path = threading.Lock(), path
+        self._form, self._lengths = form, sorted(lengths)
         try:
-            self.interpreter = lite_interpreter(model, os.cpu_count() or 1, with_text)
+            self.interpreter = lite_interpreter(model, os.cpu_count() or 1, self.with_text)
             self._runners = {
                 length: self.interpreter.get_signature_runner(signature_name(length, lengths))
                 for length in lengths
@@ -61,41 +56,26 @@ class _Signatures:
                 name: (details["dtype"], [*details["shape"]])
                 for name, details in runner.get_output_details().items()
             }
-            if found != _of_row(outputs, length):
+            expected = {
+                name: (_DTYPES[spec.dtype], [1, *(n or length for n in spec.shape[1:])])
+                for name, spec in form.outputs.items()
+            }
+            if found != expected:
                 raise UserError(f"{path} does not answer as its description says; export it again")
 
-    def run(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def answer(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the signature for rows of `length` tokens answers."""
         with self._lock:
             return without_nan(self._runners[length](**given), self._path)
 
 
-def _of_row(outputs: Mapping[str, tf.TensorSpec], length: int) -> dict[str, tuple[type, list[int]]]:
-    """dtype and shape of each output for a row of `length` tokens."""
-    return {
-        name: (_DTYPES[spec.dtype], [1, *(length if n is None else n for n in spec.shape[1:])])
-        for name, spec in outputs.items()
-    }
-
-
-class LiteNetwork:
+class LiteNetwork(LiteModel):
     """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits.
 
-    Args:
-        path: names the file in messages.
-        model: the file.
-        lengths: tokens of a row, of each signature.
-        form: what the file answers.
-
-    Raises:
-        UserError: the file cannot be run, or does not answer so.
+    Its form is a `DeviceForm`.
     """
 
     reads_rows: ClassVar[bool] = True
-
-    def __init__(self, path: str, model: bytes, lengths: Sequence[int], form: DeviceForm):
-        self._form, self._lengths = form, sorted(lengths)
-        self.signatures = _Signatures(path, model, lengths, form.outputs, with_text=False)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """What the `call` of the model returns, for the encoder's inputs [..., seq_len]."""
@@ -120,7 +100,7 @@ class LiteNetwork:
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the file answers to one row of the encoder's inputs, int32 [seq_len]."""
         length = next(each for each in self._lengths if each >= len(row["input_mask"]))
-        return self.signatures.run(length, padded(row, length))
+        return self.answer(length, padded(row, length))
 
     def _answers(self, *features: np.ndarray) -> list[np.ndarray]:
         """The outputs for rows of ids, mask and types, each int32 [rows, seq_len]."""
@@ -144,28 +124,19 @@ def _fitted(values: np.ndarray, spec: tf.TensorSpec, width: int) -> np.ndarray:
     return np.pad(values, [[0, length - len(values)], *[[0, 0]] * (values.ndim - 1)])
 
 
-class LiteStrings:
+class LiteStrings(LiteModel):
     """Runs a LiteRT file that takes strings, and answers as `serving_default` does.
 
-    Args:
-        path: names the file in messages.
-        model: the file.
-        length: tokens of a row.
-        form: what the file answers.
-
-    Raises:
-        UserError: the file cannot be run, or does not answer so.
+    It has one length, and its form is a `StringsForm`.
     """
 
-    def __init__(self, path: str, model: bytes, length: int, form: StringsForm):
-        self._path, self._form, self._length = path, form, length
-        self.signatures = _Signatures(path, model, [length], form.outputs, with_text=True)
+    with_text = True
 
     def run(self, request: Mapping[str, Text]) -> dict[str, np.ndarray]:
         """What the file answers to one request, a text for each input."""
         # Other arrays of strings than those of objects lose a NUL at the end.
         given = {name: np.array([encoded(request[name])], object) for name in self._form.inputs}
-        return self.signatures.run(self._length, given)
+        return self.answer(self._lengths[0], given)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """The outputs of a signature for rows, [rows, ...]."""

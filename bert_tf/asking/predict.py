@@ -16,14 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters, columns_of
-from bert_tf.asking.row_files import (
-    Block,
-    Row,
-    checked_lines,
-    list_of,
-    read_blocks,
-    text_of,
-)
+from bert_tf.asking.row_files import Block, Row, checked_lines, list_of, read_blocks, text_of
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.console import Progress, escaped
 from bert_tf.errors import UserError
@@ -70,21 +63,23 @@ def run(
             )
         lines = len(texts)
         (name,) = ranks
-        blocks = iter([Block([{name: text} for text in texts], lines)])
-    cuts = CutTexts(model)
-    answered = _answer(model, padded, signature, _counted(blocks, cuts), lines)
-    with _output(output_file) as handle:
-        for written in answered:
-            handle.writelines(written)
+        blocks = iter([([{name: text} for text in texts], lines)])
+    cuts, done = CutTexts(model), 0
+    with _output(output_file) as handle, contextlib.ExitStack() as shown:
+        if lines is not None:
+            progress = shown.enter_context(Progress("answering", lines, unit="rows"))
+        for block in blocks:
+            rows, last_line = block
+            cuts.add(columns_of(rows))
+            if lines is None:  # progress is shown of the lines read so far
+                progress = shown.enter_context(Progress("answering", last_line, done, unit="rows"))
+            handle.writelines(_answered(model, padded, signature, block, done, progress))
             # Whoever reads from the pipe need not wait for the next block.
             handle.flush()
+            done = last_line
+            if lines is None:
+                shown.close()
     cuts.say()
-
-
-def _counted(blocks: Iterator[Block], cuts: CutTexts) -> Iterator[Block]:
-    for block in blocks:
-        cuts.add(columns_of(block.rows))
-        yield block
 
 
 def _load(path: str) -> tuple[Answers, Lists | None]:
@@ -101,36 +96,7 @@ def _load(path: str) -> tuple[Answers, Lists | None]:
     return model, cls.padded_lists
 
 
-def _answer(
-    model: Answers,
-    padded: Lists | None,
-    signature: str,
-    blocks: Iterator[Block],
-    lines: int | None,
-) -> Iterator[list[str]]:
-    """The JSON lines of each block; batches hold rows of similar length.
-
-    Where the number of lines is not known, progress is shown of the lines read so far.
-    """
-    done = 0
-
-    def answered(block: Block, progress: Progress) -> list[str]:
-        return _answer_block(model, padded, signature, block, done, progress)
-
-    if lines is not None:
-        with Progress("answering", lines, unit="rows") as progress:
-            for block in blocks:
-                yield answered(block, progress)
-                done = block.last_line
-        return
-    for block in blocks:
-        with Progress("answering", block.last_line, start=done, unit="rows") as progress:
-            written = answered(block, progress)
-        done = block.last_line
-        yield written
-
-
-def _answer_block(
+def _answered(
     model: Answers,
     padded: Lists | None,
     signature: str,
@@ -138,8 +104,11 @@ def _answer_block(
     done: int,
     progress: Progress,
 ) -> list[str]:
-    """The JSON lines of one block, before which so many lines are done."""
-    rows, ranks = block.rows, model.ranks(signature)
+    """The JSON lines of one block, before which so many lines are done.
+
+    Batches hold rows of similar length.
+    """
+    (rows, last_line), ranks = block, model.ranks(signature)
     written = [""] * len(rows)
     for chosen, outputs in batches(model, signature, rows, verbose=0):
         answered = answers(outputs, [rows[i] for i in chosen], ranks, padded)
@@ -147,8 +116,8 @@ def _answer_block(
             written[i] = escaped(json.dumps(answer, ensure_ascii=False)) + "\n"
         done += len(chosen)
         progress.update(done, line=True)
-    if done < block.last_line:  # blank lines
-        progress.update(block.last_line, line=True)
+    if done < last_line:  # blank lines
+        progress.update(last_line, line=True)
     return written
 
 
@@ -184,14 +153,10 @@ def answers(
 def _cut(
     answer: Mapping[str, Any], groups: Sequence[Sequence[str]], least: int = 0
 ) -> dict[str, Any]:
-    """An answer without the padding at the ends of its lists.
+    """A row's outputs without the padding at the ends of lists, of which `groups` end together.
 
-    Padding is "" in texts, -1 in integers and 0 in other numbers.
-
-    Args:
-        answer: the row's outputs.
-        groups: names of lists that end at the same place.
-        least: the number of entries that are no padding in any case.
+    Padding is "" in texts, -1 in integers and 0 in other numbers; the first `least` entries are
+    none.
     """
     cut: dict[str, Any] = {}
     for group in groups:
@@ -207,11 +172,7 @@ def _cut_by_values(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[st
     """As `_cut`, for a model of another program or of bert_tf 0.2.0, whose lists are not known.
 
     Lists of the same length are taken to belong together. Numbers alone do not show padding: a
-    vector may end in zeros.
-
-    Args:
-        answer: the row's outputs.
-        own: width of a padded input -> the number of entries that this row has in it.
+    vector may end in zeros. `own` is width of a padded input -> the entries of this row in it.
     """
     lists = {name: value for name, value in answer.items() if np.ndim(value)}
     # The labels are some of the classes, and have padding of their own.

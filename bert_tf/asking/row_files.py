@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import lines_of
@@ -35,16 +35,8 @@ def list_of(row: Row, name: str) -> list[str]:
     return value
 
 
-class Block(NamedTuple):
-    """Consecutive rows.
-
-    Attributes:
-        rows: an input each.
-        last_line: the number of lines read so far.
-    """
-
-    rows: list[Row]
-    last_line: int
+# Consecutive rows, and the number of lines read so far.
+Block = tuple[list[Row], int]
 
 
 def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
@@ -55,7 +47,7 @@ def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
     """
     if path == "-" or not os.path.isfile(path):
         return None
-    return max((block.last_line for block in read_blocks(path, ranks)), default=0)
+    return max((last_line for _, last_line in read_blocks(path, ranks)), default=0)
 
 
 def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
@@ -93,10 +85,10 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
                 rows.append(_row(path, number, text, ranks))
             size += len(line)
             if len(rows) == _BLOCK_LINES or size >= _BLOCK_BYTES:
-                yield Block(rows, number)
+                yield rows, number
                 rows, size = [], 0
         if rows:
-            yield Block(rows, number)
+            yield rows, number
 
 
 def _opening(lines: Iterator[bytes]) -> list[bytes]:

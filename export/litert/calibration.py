@@ -33,7 +33,7 @@ def rows_of_texts(model: Any, x: Any) -> list[Row]:
 def rows_of_file(model: Any, path: str) -> list[Row]:
     """As `rows_of_texts`, for a file of texts; see `bert_tf.asking.row_files.read_blocks`."""
     blocks = read_blocks(path, model.ranks("serving_default"))
-    lines = [line for block in blocks for line in block.rows]
+    lines = [line for rows, _ in blocks for line in rows]
     if not lines:
         raise UserError(_NOTHING)
     recorder = _Recorder(model)

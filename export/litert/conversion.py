@@ -6,8 +6,8 @@ require. The file holds each weight once, however many functions there are.
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,17 +20,12 @@ from bert_tf.compat import (
 )
 from bert_tf.console import without_native_messages
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import Tensors
+from bert_tf.export.litert.form import LiteForm, Row, Tensors
 from bert_tf.export.precision import with_encoder
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
-# What a file takes.
-Inputs = Literal["ids", "strings"]
 # What each input of a file is to the encoder; MediaPipe finds them by these names.
 INPUTS = {"ids": "input_word_ids", "mask": "input_mask", "segment_ids": "input_type_ids"}
-# The encoder's inputs of a row, each int32 [seq_len] without padding.
-Row = dict[str, np.ndarray]
-Rows = Sequence[Row]
 # Products are computed in int8 with fixed ranges; these lose too much by it: docs/how_to/phone.md.
 _IN_FLOAT = (
     "ADD BATCH_MATMUL DIV GELU L2_NORMALIZATION MEAN MUL RESHAPE RSQRT SELECT_V2 SOFTMAX "
@@ -47,29 +42,14 @@ def signature_name(length: int, lengths: Sequence[int]) -> str:
     return f"tokens_{length}" if len(lengths) > 1 else "serving_default"
 
 
-def convert(
-    model: Any,
-    lengths: Sequence[int],
-    inputs: Inputs = "ids",
-    precision: str = "float32",
-    calibration: Rows = (),
-) -> bytes:
-    """A task model as a LiteRT file.
-
-    Args:
-        model: a task model with its labels.
-        lengths: tokens of a row, for each signature.
-        inputs: "ids" or "strings".
-        precision: "float32"; "float16" stores weights in half the size and computes in float32;
-            "int8" stores them in a quarter and computes products in int8.
-        calibration: with "int8", rows from which the ranges of the products' inputs are found;
-            without them, each product finds the range of its own input. There is one length then.
+def convert(model: Any, how: LiteForm) -> bytes:
+    """A task model with its labels as a LiteRT file; `how` has been checked for the model.
 
     Raises:
         UserError: LiteRT lacks an operation that the model has.
     """
     network = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32"))
-    of_strings = inputs == "strings"
+    of_strings, lengths = how.inputs == "strings", how.lengths or ()
     form: Any = network.strings_form() if of_strings else network.device_form()
     tokenizer = LiteTokenizer(network.tokenizer) if of_strings else None
 
@@ -88,20 +68,37 @@ def convert(
     functions = {signature_name(length, lengths): function(length) for length in lengths}
 
     def examples() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-        for row in calibration:
+        for row in how.calibration or ():
             yield signature_name(lengths[0], lengths), padded(row, lengths[0])
 
     root = tf.Module()
     root.functions = [*functions.values()]
     root.weights = [weight.value for weight in network.weights]
-    return _converted(
-        root,
-        functions,
-        type(model).__name__,
-        precision,
-        examples if calibration else None,
-        with_text=of_strings,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model")
+        tf.saved_model.save(root, path, signatures=functions)
+        converter = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        # Those of tf-text's tokenizer; which others there are is checked below.
+        converter.allow_custom_ops = of_strings
+        if how.precision != "float32":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if how.precision == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        try:
+            with without_native_messages(), without_interpreter_notice():
+                if how.calibration is None:
+                    return converter.convert()
+                converter.representative_dataset = examples
+                return quantized_with_ranges(converter, _IN_FLOAT)
+        except LiteConverterError as error:
+            names = operations_without_lite(error)
+            if not names:
+                raise
+            raise UserError(
+                f"LiteRT has no operation {' or '.join(names)}, which this {type(model).__name__} "
+                "uses; export a SavedModel instead"
+            ) from None
 
 
 def without_padding(features: Mapping[str, np.ndarray]) -> list[Row]:
@@ -131,44 +128,3 @@ def padded(row: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
         given[name] = np.zeros([1, length], np.int32)
         given[name][0, : len(row[feature])] = row[feature]
     return given
-
-
-def _converted(
-    root: tf.Module,
-    functions: Mapping[str, tf.types.experimental.ConcreteFunction],
-    model_name: str,
-    precision: str,
-    examples: Callable | None,
-    with_text: bool,
-) -> bytes:
-    """The functions as one file; `root` holds them and their weights."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model")
-        tf.saved_model.save(root, path, signatures=dict(functions))
-
-        def converter() -> tf.lite.TFLiteConverter:
-            made = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])
-            made.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-            # Those of tf-text's tokenizer; which others there are is checked below.
-            made.allow_custom_ops = with_text
-            if precision != "float32":
-                made.optimizations = [tf.lite.Optimize.DEFAULT]
-            if precision == "float16":
-                made.target_spec.supported_types = [tf.float16]
-            return made
-
-        try:
-            with without_native_messages(), without_interpreter_notice():
-                if examples is None:
-                    return converter().convert()
-                calibrated = converter()
-                calibrated.representative_dataset = examples
-                return quantized_with_ranges(calibrated, _IN_FLOAT)
-        except LiteConverterError as error:
-            names = operations_without_lite(error)
-            if not names:
-                raise
-            raise UserError(
-                f"LiteRT has no operation {' or '.join(names)}, which this {model_name} uses; "
-                "export a SavedModel instead"
-            ) from None

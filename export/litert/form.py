@@ -1,15 +1,110 @@
-"""What a model answers on a device: from one row of ids to numbers."""
+"""The form of a LiteRT file, and what a model answers on a device: from one row to numbers."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+from bert_tf.export import LITE_PRECISIONS
 from bert_tf.text.packing import Cut
 
 Tensors = dict[str, tf.Tensor]
+# What a file takes.
+Inputs = Literal["ids", "strings"]
+# The encoder's inputs of a row, each int32 [seq_len] without padding.
+Row = dict[str, np.ndarray]
+# The fewest tokens of a row: [CLS] a [SEP] b [SEP]; a row of questions has one more of a context
+# than the longest question.
+_LEAST, _BESIDE_QUESTION = 5, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteForm:
+    """How a LiteRT file computes.
+
+    Attributes:
+        precision: "float32"; "float16" stores the weights in half the size; "int8" stores them in a
+            quarter and computes products in int8.
+        lengths: tokens of a row, for each signature; None is the `max_length` of the model.
+        inputs: "ids" takes ids, mask and segments; "strings" takes texts.
+        calibration: with "int8", texts from which the ranges of the products' inputs are found.
+    """
+
+    precision: str = "float32"
+    lengths: Sequence[int] | None = None
+    inputs: Inputs = "ids"
+    calibration: Sequence[Row] | None = None
+
+    def checked(self, model: Any) -> "LiteForm":
+        """This form with the lengths for a model.
+
+        Raises:
+            UserError: an unknown precision, a calibration without int8, lengths that the model
+                does not have, or any number of windows.
+        """
+        if self.precision not in LITE_PRECISIONS:
+            raise UserError(
+                f"unknown precision {self.precision!r} for a LiteRT file; choose one of "
+                f"{', '.join(LITE_PRECISIONS)}"
+            )
+        if self.calibration is not None and self.precision != "int8":
+            raise UserError("calibration is for precision int8; remove it, or choose int8")
+        lengths = self._lengths(model)
+        if self.inputs == "strings" and (self.calibration is not None or len(lengths) > 1):
+            raise UserError(
+                "a file that takes strings has one fixed length and no calibration; remove "
+                "lengths and calibration"
+            )
+        if self.calibration is not None and len(lengths) > 1:
+            raise UserError(
+                f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
+            )
+        if self.calibration is None:
+            return dataclasses.replace(self, lengths=lengths)
+        fitting = [row for row in self.calibration if len(row["input_mask"]) <= lengths[-1]]
+        if not fitting:
+            raise UserError(
+                f"no text of the calibration fits into {lengths[-1]} tokens; give shorter texts, "
+                "or a larger length"
+            )
+        return dataclasses.replace(self, lengths=lengths, calibration=fitting)
+
+    def _lengths(self, model: Any) -> list[int]:
+        """The lengths for a model; one that reads windows has them end to end in a row."""
+        longest = model.max_length
+        if model.long_text != "windows":
+            question = getattr(model, "max_question_length", None)
+            least = _LEAST if question is None else question + _BESIDE_QUESTION
+            for length in self.lengths or ():
+                if not least <= length <= longest:
+                    raise UserError(
+                        f"length is {length}; it must be from {least} to the max_length of the "
+                        f"model, {longest}"
+                    )
+            return sorted({*(self.lengths or [longest])})
+        kind, most = type(model).__name__, model.max_windows
+        if most is None:
+            raise UserError(
+                "a LiteRT file reads a fixed number of windows at most; load the model with one, "
+                f"as in {kind}.from_checkpoint(…, max_windows=8), and export that"
+            )
+        if self.inputs == "strings":
+            raise UserError(
+                "a LiteRT file that takes strings reads no windows, as this model does; export "
+                "one that takes ids, or load the model with long_text='head_and_tail'"
+            )
+        counts = {most, *(2**power for power in range(most.bit_length()) if 2**power < most)}
+        lengths = sorted({*(self.lengths or (longest * count for count in counts))})
+        for length in lengths:
+            if length % longest or not longest <= length <= longest * most:
+                raise UserError(
+                    f"length is {length}; a row of this model is 1 to {most} windows "
+                    f"(max_windows) of {longest} tokens (max_length)"
+                )
+        return lengths
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """A LiteRT file of bert_tf: the network, and what is needed to run it on strings."""
 
-import dataclasses
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import bert_tf
 from bert_tf.asking.record import Record
@@ -26,37 +25,23 @@ _DESCRIPTIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class LiteFile:
-    """What a file holds.
+def read(path: str | os.PathLike) -> tuple[bytes, Record, Description, tuple[str, ...]]:
+    """What the file at `path` holds.
 
-    Attributes:
-        content: the whole file, which an interpreter takes.
-        record: what the file says about its model.
-        description: the task model, as the record has it.
-        vocabulary: the pieces of its tokenizer.
+    Returns:
+        The whole file, which an interpreter takes; what it says about its model; the task model, as
+        the record has it; and the pieces of its tokenizer.
+
+    Raises:
+        UserError: there is no such file, it is damaged, or bert_tf did not write it.
     """
-
-    content: bytes
-    record: Record
-    description: Description
-    vocabulary: tuple[str, ...]
-
-    @classmethod
-    def read(cls, path: str | os.PathLike) -> Self:
-        """The file at `path`.
-
-        Raises:
-            UserError: there is no such file, it is damaged, or bert_tf did not write it.
-        """
-        opened = metadata.read(path)
-        record = Record.from_dict(opened.settings, path)
-        description = Description.from_dict(record.model, Path(path))
-        text = opened.files.get(VOCABULARY_FILE, "")
-        vocabulary = tuple(text.removesuffix("\n").split("\n"))
-        if vocabulary_hash(vocabulary) != description.vocabulary:
-            raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
-        return cls(opened.content, record, description, vocabulary)
+    content, settings, files = metadata.read(path)
+    record = Record.from_dict(settings, path)
+    description = Description.from_dict(record.model, Path(path))
+    vocabulary = tuple(files.get(VOCABULARY_FILE, "").removesuffix("\n").split("\n"))
+    if vocabulary_hash(vocabulary) != description.vocabulary:
+        raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
+    return content, record, description, vocabulary
 
 
 def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record: Record) -> bytes:

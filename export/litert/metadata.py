@@ -20,7 +20,7 @@ import io
 import os
 import zipfile
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from flatbuffers import Builder
 
@@ -29,6 +29,8 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.tables import Byte, Fields, FlatTable, Placed, Word, add_bytes, add_table
 from bert_tf.io.files import GRAPH, read_bytes
 
+# Texts by name.
+Texts = Mapping[str, str]
 # Names in the archive, and the output whose values the lines of `labels.txt` name.
 VOCABULARY_FILE, LABELS_FILE = "vocab.txt", "labels.txt"
 _LABELLED = "probabilities"
@@ -58,27 +60,13 @@ _METADATA_IDENTIFIER = b"M001"
 _MODEL_VERSION, _SCHEMA_VERSION = "1", "1.1.0"
 
 
-class Opened(NamedTuple):
-    """A `.tflite` file of bert_tf that is not damaged.
-
-    Attributes:
-        content: the whole file, which an interpreter takes.
-        settings: those given to `with_metadata`.
-        files: texts by name, such as that of `vocab.txt`.
-    """
-
-    content: bytes
-    settings: dict[str, Any]
-    files: dict[str, str]
-
-
 def with_metadata(
     model: bytes,
     settings: Mapping[str, Any],
-    files: Mapping[str, str],
+    files: Texts,
     about: tuple[str, str],
-    inputs: Mapping[str, str],
-    outputs: Mapping[str, str],
+    inputs: Texts,
+    outputs: Texts,
     for_mediapipe: bool = True,
 ) -> bytes:
     """Adds metadata and files to a `.tflite` model.
@@ -100,7 +88,11 @@ def with_metadata(
     Raises:
         ValueError: the first subgraph has no signature, or other inputs or outputs.
     """
-    model = _in_given_order(model, outputs)
+    graph = FlatTable.root(model)
+    subgraph = graph.tables(_SUBGRAPHS)[0]
+    infos = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
+    tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
+    model = subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
     graph = FlatTable.root(model)
     mediapipe = _mediapipe_metadata(
         about,
@@ -112,8 +104,12 @@ def with_metadata(
     return _with_files(_with_entries(model, {_OURS: ours, _MEDIAPIPE: mediapipe}), files)
 
 
-def read(path: str | os.PathLike) -> Opened:
+def read(path: str | os.PathLike) -> tuple[bytes, dict[str, Any], dict[str, str]]:
     """Reads a `.tflite` file of bert_tf.
+
+    Returns:
+        The whole file, which an interpreter takes; the settings given to `with_metadata`; and texts
+        by name, such as that of `vocab.txt`.
 
     >>> from pathlib import Path
     >>> import tensorflow as tf
@@ -128,8 +124,8 @@ def read(path: str | os.PathLike) -> Opened:
     >>> inputs, outputs = {"ids": "numbers"}, {"twice": "twice the numbers"}
     >>> content = with_metadata(model, {"max_length": 4}, files, about, inputs, outputs)
     >>> _ = Path("doubles.tflite").write_bytes(content)
-    >>> opened = read("doubles.tflite")
-    >>> opened.settings, opened.files, opened.content == content
+    >>> whole, settings, files = read("doubles.tflite")
+    >>> settings, files, whole == content
     ({'max_length': 4}, {'vocab.txt': 'cat\\n'}, True)
 
     Raises:
@@ -147,7 +143,7 @@ def read(path: str | os.PathLike) -> Opened:
                 f"{path} does not hold a bert_tf model; write one with bert-tf export SRC --out "
                 "MODEL.tflite --format litert"
             )
-        return Opened(content, record.from_json(text, path), _files(content))
+        return content, record.from_json(text, path), _files(content)
     except UserError:
         raise
     except Exception as error:
@@ -155,18 +151,7 @@ def read(path: str | os.PathLike) -> Opened:
         raise UserError(f"{path} is damaged ({why}); export or copy it again") from None
 
 
-def _in_given_order(model: bytes, outputs: Mapping[str, str]) -> bytes:
-    """The model, whose first subgraph has its outputs in this order."""
-    graph = FlatTable.root(model)
-    infos = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
-    subgraph = graph.tables(_SUBGRAPHS)[0]
-    tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
-    return subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
-
-
-def _in_order(
-    model: FlatTable, given: Mapping[str, str], of_signature: int, of_graph: int
-) -> dict[str, str]:
+def _in_order(model: FlatTable, given: Texts, of_signature: int, of_graph: int) -> dict[str, str]:
     """The inputs or outputs as the first subgraph has them; MediaPipe counts them by that order."""
     signatures = [each for each in model.tables(_SIGNATURES) if each.word(_SUBGRAPH) == 0]
     if not signatures:
@@ -179,10 +164,7 @@ def _in_order(
 
 
 def _mediapipe_metadata(
-    about: tuple[str, str],
-    inputs: Mapping[str, str],
-    outputs: Mapping[str, str],
-    files: Collection[str],
+    about: tuple[str, str], inputs: Texts, outputs: Texts, files: Collection[str]
 ) -> bytes:
     def tensor(name: str, description: str) -> Fields:
         has_labels = name == _LABELLED and LABELS_FILE in files
@@ -229,7 +211,7 @@ def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
     return bytes(builder.Output())
 
 
-def _with_files(model: bytes, files: Mapping[str, str]) -> bytes:
+def _with_files(model: bytes, files: Texts) -> bytes:
     """A model with an archive of files, the last of which is the SHA-256 of all before it."""
     stream = io.BytesIO()
     stream.write(model)
@@ -244,11 +226,7 @@ def _with_files(model: bytes, files: Mapping[str, str]) -> bytes:
 
 
 def _settings(content: bytes) -> bytes | None:
-    """The JSON in a file; None if it has none.
-
-    Raises:
-        Exception: any, if the file is damaged.
-    """
+    """The JSON in a file; None if it has none. Any exception, if the file is damaged."""
     model = FlatTable.root(content)
     entries = model.tables(_METADATA)
     if len(entries) > _MOST_ENTRIES:
@@ -260,11 +238,7 @@ def _settings(content: bytes) -> bytes | None:
 
 
 def _files(content: bytes) -> dict[str, str]:
-    """The texts in a file's archive.
-
-    Raises:
-        Exception: any, if the model, the archive or a text is damaged.
-    """
+    """The texts in a file's archive. Any exception, if the model, archive or a text is damaged."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):

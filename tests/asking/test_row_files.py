@@ -14,7 +14,7 @@ CHOICES = {"context": 1, "choices": 2}
 
 
 def read(path, ranks) -> list[dict]:
-    return [row for block in read_blocks(str(path), ranks) for row in block.rows]
+    return [row for rows, _ in read_blocks(str(path), ranks) for row in rows]
 
 
 def test_plain_lines_are_texts(tmp_path):

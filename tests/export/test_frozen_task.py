@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.asking.record import RECORD_FILE, Record
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
-from bert_tf.export.litert.lite_file import LiteFile
+from bert_tf.export.litert.lite_file import read
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def changed(folder, **fields):
 
 def test_both_formats_have_the_same_record(models, exported, lite_file):
     saved = Record.of_saved_model(exported("classification"))
-    lite = LiteFile.read(lite_file("classification")).record
+    _, lite, *_ = read(lite_file("classification"))
     assert saved is not None and (saved.class_name, saved.inputs) == ("TextClassifier", "strings")
     assert (saved.model, saved.lengths) == (lite.model, lite.lengths)
     assert saved.model["settings"] == models("classification").settings

@@ -22,7 +22,7 @@ from bert_tf import (
     TokenClassifier,
 )
 from bert_tf.checkpoints import conversion, native
-from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.description import Content, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
@@ -83,7 +83,8 @@ def without_pooler(folder, model):
         for name, variable in weight_names(model).items()
         if not name.startswith("encoder/pooler/")
     }
-    native.write_weights(folder, weights, describe(model, tokenizer), tokenizer.vocabulary)
+    content = Content(weights, describe(model, tokenizer), tokenizer.vocabulary)
+    native.write_content(folder, content)
     return folder
 
 

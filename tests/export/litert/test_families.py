@@ -45,7 +45,7 @@ def test_a_file_answers_any_text_as_the_model_does(models, opened, path, monkeyp
         expected = model.ask(signature, rows)
         assert_same_tensors(file.ask(signature, rows), expected)
         with monkeypatch.context() as patch:
-            patch.setattr(file.network.signatures, "_runners", other_kernels)
+            patch.setattr(file.network, "_runners", other_kernels)
             assert_same_tensors(file.ask(signature, rows), expected)
 
 
@@ -56,7 +56,7 @@ def _runners_without_delegate(path, file):
             str(path),
             experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
-    lengths = [*file.network.signatures._runners]
+    lengths = [*file.network._runners]
     return {
         length: interpreter.get_signature_runner(signature_name(length, lengths))
         for length in lengths
@@ -86,7 +86,7 @@ def test_weights_are_in_the_file_once(models, path):
 def test_a_row_is_run_at_the_shortest_length_that_it_fits(opened, monkeypatch):
     file = opened("classification")
     used = []
-    runners = file.network.signatures._runners
+    runners = file.network._runners
     for length, runner in [*runners.items()]:
         monkeypatch.setitem(runners, length, _noting(runner, length, used))
     file.predict(["cat", "the cat sat on the mat .", "the cat sat on a mat . " * 9], verbose=0)

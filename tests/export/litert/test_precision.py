@@ -65,7 +65,7 @@ def test_products_compute_in_int8_within_the_ranges_of_the_texts(answered):
 
 
 def _inputs_of_products(file):
-    interpreter = bert_tf.load(file).network.signatures.interpreter
+    interpreter = bert_tf.load(file).network.interpreter
     details = {each["index"]: each for each in interpreter.get_tensor_details()}
     return [
         details[each["inputs"][0]]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.asking.lite import _Signatures
+from bert_tf.asking.lite import LiteModel
 from bert_tf.errors import UserError
 from tests.export.conftest import tasks
 from tests.export.test_four_ways import assert_alike
@@ -56,7 +56,7 @@ def _check_answer(found, expected):
 
 
 def test_operations_are_built_in_or_of_tf_text(loaded):
-    interpreter = loaded("classification").network.signatures.interpreter
+    interpreter = loaded("classification").network.interpreter
     names = {each["op_name"] for each in interpreter._get_ops_details()}
     assert {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"} <= names
     assert not [name for name in names if "Flex" in name]
@@ -96,10 +96,10 @@ def test_a_file_of_strings_has_one_signature(loaded):
 
 def test_an_interpreter_without_the_operations_of_text_says_so(models, lite_file):
     path = lite_file("classification", inputs="strings")
-    outputs = models("classification").strings_form().outputs
+    form = models("classification").strings_form()
     said = "has the operation FastBertNormalize of TensorFlow Text, .* open it with bert_tf.load"
     with pytest.raises(UserError, match=said):
-        _Signatures(str(path), path.read_bytes(), [32], outputs, with_text=False)
+        LiteModel(str(path), path.read_bytes(), [32], form)
 
 
 def test_vectors_of_strings_are_compared(models, loaded):
