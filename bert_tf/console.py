@@ -97,7 +97,7 @@ def print_metrics(metrics: Mapping[str, float]) -> None:
         print(json.dumps(dict(metrics), indent=2), flush=True)
 
 
-class Progress:
+class Progress(contextlib.AbstractContextManager["Progress"]):
     """Shows how much of a long piece of work is done, its rate, and the time that is left.
 
     Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
@@ -126,9 +126,6 @@ class Progress:
         self._bar: RichProgress | None = None
         if shown and sys.stderr.isatty() and logger.isEnabledFor(logging.INFO):
             self._open_bar(start)
-
-    def __enter__(self) -> "Progress":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -20,12 +20,20 @@ _FREE = (
 )
 
 
-def difference(old: RunConfig, new: RunConfig) -> list[str]:
-    """The keys, such as "train.seed", whose values are not the same in both and have to be.
+def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:
+    """The keys, such as "train.seed", whose values are not the same and have to be, with both.
 
     Keys that both search may differ: finished trials stay as they are.
     """
-    return [key for key, _, _ in _changes(old, new)]
+    if type(old) is not type(new):
+        return {"task": (old.task, new.task)}
+    before, after = _flat_pair(old, new)
+    free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
+    return {
+        key: (value, after[key])
+        for key, value in before.items()
+        if key not in free and not _is_same(value, after[key])
+    }
 
 
 def has_moved(old: RunConfig, new: RunConfig) -> bool:
@@ -41,21 +49,8 @@ def tell_difference(old: RunConfig, new: RunConfig) -> str:
     """What `difference` finds with both values, as in "train.seed (0 there, 1 now)"."""
     return ", ".join(
         f"{key} ({as_written(before)} there, {as_written(after)} now)"
-        for key, before, after in _changes(old, new)
+        for key, (before, after) in difference(old, new).items()
     )
-
-
-def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
-    """The keys of `difference`, each with its value in both."""
-    if type(old) is not type(new):
-        return [("task", old.task, new.task)]
-    before, after = _flat_pair(old, new)
-    free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
-    return [
-        (key, value, after[key])
-        for key, value in before.items()
-        if key not in free and not _is_same(value, after[key])
-    ]
 
 
 def _is_same(before: object, after: object) -> bool:

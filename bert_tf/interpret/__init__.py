@@ -49,8 +49,11 @@ def inspect(
     kind = EncoderPictures if subject.family is None else subject.family.pictures_class()
     pictures = kind(subject)
     if input_file is not None:
-        blocks = read_blocks(input_file, _ranks(pictures))
-        rows = [*rows, *(row for block in blocks for row in block.rows)]
+        ranks = dict.fromkeys(pictures.accepted[0], 1)
+        if isinstance(subject.model, TaskModel):
+            ranks = subject.model.ranks("serving_default")
+        blocks = read_blocks(input_file, ranks)
+        rows = [*rows, *(row for block, _ in blocks for row in block)]
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
         options = " and ".join(map(option, pictures.accepted[0]))
@@ -62,25 +65,20 @@ def inspect(
             progress.update(len(looks), line=True)
     marks = [mark for look in looks for mark in look.marks]
     about_dev, sections = _dev(pictures, dev_rows, marks)
+    # The script that alone may run on the page, as its Content-Security-Policy names it.
+    script = TEMPLATES.get_template("bert_tf/interpret/viewer.js").render()
+    digest = hashlib.sha256(script.encode()).digest()
     page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
         title=Path(path).resolve().name,
         intro=_intro(subject),
         looks=looks,
         about_dev=about_dev,
         sections=sections,
-        script_sha256=_script_sha256(),
+        script_sha256=base64.b64encode(digest).decode(),
     )
     write_text(out, page)
     logger.info(f"{out}: open it in a browser")
     return out
-
-
-def _ranks(pictures: Pictures) -> dict[str, int]:
-    """What each line of a file of texts holds; see `read_blocks`."""
-    model = pictures.subject.model
-    if isinstance(model, TaskModel):
-        return model.ranks("serving_default")
-    return dict.fromkeys(pictures.accepted[0], 1)
 
 
 def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
@@ -94,12 +92,6 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
     if Path(out).suffix != ".html":
         raise UserError(f"--out {out} must end in .html")
     return Path(out)
-
-
-def _script_sha256() -> str:
-    """The script that alone may run on the page, as its Content-Security-Policy names it."""
-    script = TEMPLATES.get_template("bert_tf/interpret/viewer.js").render()
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, list[PageSection]]:

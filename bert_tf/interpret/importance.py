@@ -10,21 +10,19 @@ take for "some word", where the paper's zero vector is nothing that it has ever 
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.encoder.layout import TokenLayout
 
 # Points of the way, at which Gauss-Legendre quadrature looks.
 _POINTS = 48
 # Tokens whose gradients are computed at a time.
 _MOST_TOKENS = 4096
-
-Inputs = Mapping[str, tf.Tensor]
 
 
 class Importances(NamedTuple):

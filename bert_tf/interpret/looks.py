@@ -2,14 +2,13 @@
 
 import base64
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.interpret.importance import Importances
 
 # Tokens of an input that are shown; a map of more could not be read.
@@ -89,9 +88,7 @@ class PageSection(NamedTuple):
     note: str
 
 
-def attention_maps(
-    encoder: Encoder, inputs: Mapping[str, tf.Tensor], places: np.ndarray
-) -> AttentionMaps:
+def attention_maps(encoder: Encoder, inputs: Inputs, places: np.ndarray) -> AttentionMaps:
     """The attention in one input, each int32 [1, tokens] without padding, at int [shown] places."""
     towers, names, maps = encoder.towers().values(), [], []
     for tower in towers:

@@ -38,7 +38,6 @@ class Pictures(ABC):
 
     def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:
         """The texts that were looked at, where there are no dev data; by default nothing."""
-        del marks
         return []
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
@@ -51,7 +50,6 @@ class Pictures(ABC):
         Raises:
             UserError: the data cannot be read.
         """
-        del rows, marks
         return []
 
 
@@ -77,12 +75,10 @@ class EncoderPictures(Pictures):
 
     def answer(self, row: Row) -> Markup:
         """What the model says of a row; an encoder says nothing."""
-        del row
         return Markup()
 
     def focus(self, inputs: Inputs) -> int:
         """A place of interest in one input [1, tokens], where not all tokens can be shown."""
-        del inputs
         return 0
 
     def vector(self, inputs: Inputs) -> np.ndarray:

@@ -29,7 +29,6 @@ def pooled(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:
 
 def mean(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:
     """[rows, hidden]: the mean of the last layer over all tokens, special ones included."""
-    del encoder
     vectors = encoded.restore()
     counts = tf.reduce_sum(tf.cast(mask, vectors.dtype), axis=1, keepdims=True)
     return tf.reduce_sum(vectors, axis=1) / tf.maximum(counts, 1)

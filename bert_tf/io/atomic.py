@@ -57,13 +57,14 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
             with locked(scratch):
                 new = scratch / path.name
                 yield new
-                _flush(new)
+                for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
+                    _flush(each)
                 if path.is_dir() and new.is_dir():
                     os.rename(path, _aside(scratch, path))
                     os.rename(new, path)
                 else:
                     os.replace(new, path)
-                _flush_one(path.parent)
+                _flush(path.parent)
         finally:
             _discard(scratch, path)
 
@@ -116,8 +117,15 @@ def locked(path: str | os.PathLike) -> Iterator[bool | None]:
         FileNotFoundError: there is no such file or folder.
     """
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+    held: bool | None = True
     try:
-        yield _lock(handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = False
+        except OSError:
+            held = None
+        yield held
     finally:
         os.close(handle)
 
@@ -141,16 +149,6 @@ def make_folder(path: str | os.PathLike) -> None:
             raise cannot_write(path, error) from error
 
 
-def _lock(handle: int) -> bool | None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
 def _discard(scratch: Path, path: Path) -> None:
     """Removes a temporary folder; what it was to replace goes back, if nothing has replaced it."""
     old = _aside(scratch, path)
@@ -165,12 +163,6 @@ def _aside(scratch: Path, path: Path) -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Forces a file, or a folder with all that is in it, onto the disk."""
-    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
-        _flush_one(each)
-
-
-def _flush_one(path: Path) -> None:
     """Forces a file onto the disk, or a folder's list of names, so that a rename is not lost."""
     handle = os.open(path, os.O_RDONLY)
     try:

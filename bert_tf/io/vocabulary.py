@@ -10,7 +10,7 @@ import dataclasses
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,30 @@ PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]",
 
 # The greatest `longest_word`: more repetitions no regular expression of TensorFlow counts.
 LONGEST_WORD = 999
-_ALLOWED = {
-    "lower_case": "true or false",
-    "strip_accents": "true, false, or None, which follows lower_case",
-    "split_chinese": "true or false",
-    "special_tokens": '"text" or "whole"',
-    "longest_word": f"a whole number from 1 to {LONGEST_WORD}",
-    "added_tokens": "strings that are not blank",
-    "exact_tokens": "strings that are not blank",
-    "normalizer": '"google" or "huggingface"',
-}
-
 # The settings that are lists of strings.
 _LISTS = ("added_tokens", "exact_tokens")
+
+
+def _are_strings(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, str) and each.strip() for each in values)
+
+
+# Whether a value is one that the setting may have, and what it may have.
+_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "lower_case": (lambda value: isinstance(value, bool), "true or false"),
+    "strip_accents": (
+        lambda value: isinstance(value, bool | None),
+        "true, false, or None, which follows lower_case",
+    ),
+    "split_chinese": (lambda value: isinstance(value, bool), "true or false"),
+    "special_tokens": (lambda value: value in ("text", "whole"), '"text" or "whole"'),
+    "normalizer": (lambda value: value in ("google", "huggingface"), '"google" or "huggingface"'),
+    "longest_word": (
+        lambda value: type(value) is int and 1 <= value <= LONGEST_WORD,
+        f"a whole number from 1 to {LONGEST_WORD}",
+    ),
+    **dict.fromkeys(_LISTS, (_are_strings, "strings that are not blank")),
+}
 
 # What does not count at the ends of a line. Other kinds of spaces are pieces of published
 # vocabularies.
@@ -82,22 +93,9 @@ class TokenizerSettings:
     def __post_init__(self) -> None:
         for name in _LISTS:
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        kinds = {"lower_case": bool, "strip_accents": bool | None, "split_chinese": bool}
-        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
-        if self.special_tokens not in ("text", "whole"):
-            wrong.append("special_tokens")
-        if self.normalizer not in ("google", "huggingface"):
-            wrong.append("normalizer")
-        if type(self.longest_word) is not int or not 1 <= self.longest_word <= LONGEST_WORD:
-            wrong.append("longest_word")
-        for name in _LISTS:
-            if not all(isinstance(each, str) and each.strip() for each in getattr(self, name)):
-                wrong.append(name)
-        if wrong:
-            raise UserError(
-                f"{wrong[0]} of the tokenizer is {getattr(self, wrong[0])!r}; it must be "
-                f"{_ALLOWED[wrong[0]]}"
-            )
+        for name, (is_allowed, allowed) in _ALLOWED.items():
+            if not is_allowed(value := getattr(self, name)):
+                raise UserError(f"{name} of the tokenizer is {value!r}; it must be {allowed}")
 
     @property
     def strips_accents(self) -> bool:
@@ -304,14 +302,9 @@ def is_lower_case(vocabulary: Sequence[str]) -> bool:
     It has neither capitals nor accents then, of any alphabet: also Hangul is taken apart, and Hindi
     loses its vowel signs. Special tokens such as [MASK] and <S> are not looked at.
     """
-    return all(
-        piece == _lower_cased(piece)
-        for piece in vocabulary
-        if not re.fullmatch(r"\[.*\]|<.*>", piece)
-    )
-
-
-def _lower_cased(piece: str) -> str:
-    """What BERT's lower-casing makes of a piece: without accents too."""
-    decomposed = unicodedata.normalize("NFD", piece.lower())
-    return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
+    for piece in vocabulary:
+        decomposed = unicodedata.normalize("NFD", piece.lower())
+        lowered = "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
+        if lowered != piece and not re.fullmatch(r"\[.*\]|<.*>", piece):
+            return False
+    return True

@@ -77,7 +77,8 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
                 if text is None:
                     missing += 1
                     continue
-                context = _beginning(text, words)
+                kept = [*itertools.islice(re.finditer(r"\S+", text), words)]
+                context = text[: kept[-1].end()] if kept else ""
                 answer = _first_answer(context, answers)
                 if answer is not None:
                     found[id] = question, context, (answer,)
@@ -124,11 +125,6 @@ def _read(evidence: Path, name: str) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # ValueError: the name has a NUL
         return None
-
-
-def _beginning(text: str, words: int) -> str:
-    kept = list(itertools.islice(re.finditer(r"\S+", text), words))
-    return text[: kept[-1].end()] if kept else ""
 
 
 def _first_answer(context: str, answers: set[str]) -> Answer | None:

@@ -62,7 +62,12 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
         check_batches(cluster.strategy, trial.train)
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
         data = _Data(run)
-        _check_trials(run, data)
+        # Mistakes in any trial that show without the data.
+        sizes = setup.encoder_config(run, data.tokenizer)
+        for trial in data.trials:
+            data.task.of_trial(trial).check_settings(data.tokenizer)
+            setup.check_lengths(trial.train, sizes)
+            layerwise_lr.check(sizes.num_hidden_layers, trial.train)
         metrics = _search(run, data, cluster) if config.search else _finetune(run, data, cluster)
         cluster.from_chief(lambda: _predict_tests(run, data))
         return metrics
@@ -81,22 +86,17 @@ class _Data:
             self.task.initial = {**known.head, **known.settings}
         elif known is not None:
             self.task.initial = {n: known.settings[n] for n in OF_VECTORS if n in known.settings}
-        self._train: Any = None
+        # Known after `task_of`.
+        self.training_rows: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}
         self._teachers: dict[str, TaskModel] = {}
-        self._unlabelled: list[Any] | None = None
 
     def task_of(self, trial: FinetuningRun) -> Task:
         """The task of a trial; it knows what the training rows decide, such as the labels."""
-        if self._train is None:
-            self._train = self.task.training_rows()
+        if self.training_rows is None:
+            self.training_rows = self.task.training_rows()
         return self.task.of_trial(trial)
-
-    @property
-    def training_rows(self) -> Any:
-        """The training rows; they are known after `task_of`."""
-        return self._train
 
     def read(self, task: Task, split: str) -> dict[str, Any]:
         """The rows of each file of "dev" or "test", by what the names of its metrics end in."""
@@ -114,21 +114,17 @@ class _Data:
         """
         settings = str(model.settings)
         if settings not in self._examples:
-            say_cut(model, self._train.values)
-            examples = self._encoded(model)
+            rows = self.training_rows
+            say_cut(model, rows.values)
+            for more in self._unlabelled:  # rows whose labels weigh 0
+                rows = rows.and_unlabelled(more)
+            examples = model.examples(rows)
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
 
-    def _encoded(self, model: TaskModel) -> TrainingRows:
-        """The training rows, and those without labels, whose labels weigh 0."""
-        if not self.unlabelled_files:
-            return model.examples(self._train)
-        if self._unlabelled is None:
-            self._unlabelled = [self.task.read(path) for path in self.unlabelled_files]
-        rows = self._train
-        for more in self._unlabelled:
-            rows = rows.and_unlabelled(more)
-        return model.examples(rows)
+    @functools.cached_property
+    def _unlabelled(self) -> list[Any]:
+        return [self.task.read(path) for path in self.unlabelled_files]
 
     @property
     def unlabelled_files(self) -> list[Path]:
@@ -161,15 +157,6 @@ class _Data:
         return of_files(self.task.sources("dev"))
 
 
-def _check_trials(run: RunFolder[FinetuningRun], data: _Data) -> None:
-    """Raises a UserError for a mistake in any trial that shows without the data."""
-    sizes = setup.encoder_config(run, data.tokenizer)
-    for trial in data.trials:
-        data.task.of_trial(trial).check_settings(data.tokenizer)
-        setup.check_lengths(trial.train, sizes)
-        layerwise_lr.check(sizes.num_hidden_layers, trial.train)
-
-
 def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
     """The metrics of the best trial; the test files are for this one only."""
 
@@ -177,21 +164,17 @@ def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dic
         with RunFolder.in_use(trial.path):
             return _finetune(trial, data, cluster)
 
-    check_sources(run, _sources(run, data))
-    return search(run, run_trial, data.task.best_metric)
-
-
-def _sources(run: RunFolder[FinetuningRun], data: _Data) -> dict[str, str]:
-    """What all trials of a search must have in common, with fingerprints."""
     vocabulary, distillation = run.config.tokenizer.vocab, run.config.distillation
     teacher = None if distillation is None else find(distillation.teacher)
-    return {
+    sources = {
         "init.checkpoint": of_files(_files_of(run.initial)) if run.initial else "",
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
         "training data": of_files([*data.task.sources("train"), *data.unlabelled_files]),
         "teacher": of_files(_files_of(teacher)) if teacher else "",
         "dev data": data.dev_fingerprint,
     }
+    check_sources(run, sources)
+    return search(run, run_trial, data.task.best_metric)
 
 
 def _files_of(checkpoint: Checkpoint) -> list[Path]:

@@ -111,8 +111,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
 def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
     """Gives the run the checkpoint, the predictions and the configuration of its best trial.
 
-    Raises:
-        UserError: somebody has removed the checkpoint.
+    Raises UserError if somebody has removed the checkpoint.
     """
     trial, is_still_the_best = run.trials / best.name, run.trained_with == best.config
     places = [run.checkpoints, run.predictions]

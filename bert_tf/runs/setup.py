@@ -21,6 +21,8 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 
+Run = RunFolder[RunConfig]
+
 
 def seed_everything(settings: TrainConfig) -> None:
     """Makes what follows depend on `train.seed` alone, to the last bit with `train.deterministic`.
@@ -32,7 +34,7 @@ def seed_everything(settings: TrainConfig) -> None:
         tf.config.experimental.enable_op_determinism()
 
 
-def make_tokenizer(run: RunFolder[RunConfig]) -> Tokenizer:
+def make_tokenizer(run: Run) -> Tokenizer:
     """The run's own copy of the vocabulary, with the configured settings."""
     pieces = read_vocabulary(run.vocabulary, of_model=True)
     return Tokenizer.of(pieces, run.config.tokenizer.settings)
@@ -43,7 +45,7 @@ def fixed_length(settings: TrainConfig) -> int | None:
     return settings.max_length if settings.strategy == "tpu" else None
 
 
-def make_encoder(run: RunFolder[RunConfig], tokenizer: Tokenizer) -> Encoder:
+def make_encoder(run: Run, tokenizer: Tokenizer) -> Encoder:
     """An encoder with new weights.
 
     Raises:
@@ -55,7 +57,7 @@ def make_encoder(run: RunFolder[RunConfig], tokenizer: Tokenizer) -> Encoder:
     return encoder_for(sizes, layout, dtype=POLICIES[settings.precision])
 
 
-def encoder_config(run: RunFolder[RunConfig], tokenizer: Tokenizer) -> EncoderConfig:
+def encoder_config(run: Run, tokenizer: Tokenizer) -> EncoderConfig:
     """The sizes of a run's encoder: the configuration's, or its checkpoint's.
 
     Raises:
@@ -87,9 +89,7 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
         sizes.check_length("train.long_length", settings.long_length)
 
 
-def load_initial_weights(
-    run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
-) -> None:
+def load_initial_weights(run: Run, model: keras.Model, labels: Sequence[str] = ()) -> None:
     """Fills `model` from the initial checkpoint, if there is one, and says what was loaded.
 
     `labels` names its classes in the order of the logits.
@@ -100,11 +100,7 @@ def load_initial_weights(
 
 
 def make_checkpoints(
-    run: RunFolder[RunConfig],
-    model: keras.Model,
-    tokenizer: Tokenizer,
-    chief: bool,
-    data: Mapping[str, str],
+    run: Run, model: keras.Model, tokenizer: Tokenizer, chief: bool, data: Mapping[str, str]
 ) -> Checkpoints:
     """What saves the run while it trains, and restores it; `data` are fingerprints by name."""
     description, settings = describe(model, tokenizer), run.config.train

@@ -125,10 +125,12 @@ def _measured(
     parts: dict[str, tuple[int, float, float]] = {}
     calls: dict[str, Call] = {}
 
-    def add(name: str, path: Path, answering: Any, call: Call) -> None:
+    def add(
+        name: str, path: Path, answering: Any, compute: Callable[[Any], Any], given: Sequence[Any]
+    ) -> None:
         score = task.score(answering, answering.infer(rows), rows)[metric]
         parts[name] = count[name.split()[0]], megabytes(path), score
-        calls[name] = call
+        calls[name] = lambda row: compute(given[row])
 
     count = {"teacher,": large.count_params(), "student,": model.count_params()}
     with tempfile.TemporaryDirectory() as scratch:
@@ -136,8 +138,7 @@ def _measured(
             folder = Path(scratch) / who
             each.export(folder, precision="float32")
             ask = functools.partial(SavedModel.load(folder).ask, signature)
-            call = functools.partial(_in_turn, ask, [[row] for row in asked])
-            add(f"{who}, SavedModel float32", folder, each, call)
+            add(f"{who}, SavedModel float32", folder, each, ask, [[row] for row in asked])
         texts = None if calibration is None else rows_of_file(model, calibration)
         forms = {"float32": LiteForm("float32", lengths)}
         forms[precision] = LiteForm(precision, lengths, calibration=texts)
@@ -145,8 +146,7 @@ def _measured(
             file = save_lite(model, Path(scratch) / f"{kind}.tflite", form)
             lite = FrozenTask.load(file)
             network: Any = lite.network
-            call = functools.partial(_in_turn, network.run, ids)
-            add(f"student, LiteRT {kind}", file, lite.model, call)
+            add(f"student, LiteRT {kind}", file, lite.model, network.run, ids)
         with atomic_path(student.path / FILE, is_file=True) as new:
             Path(new).write_bytes(file.read_bytes())
         taken = milliseconds(calls, min(len(ids), len(asked)))
@@ -155,10 +155,6 @@ def _measured(
         for name, (parameters, size, score) in parts.items()
     ]
     return stages, metric
-
-
-def _in_turn(compute: Callable[[Any], Any], rows: Sequence[Any], row: int) -> Any:
-    return compute(rows[row])
 
 
 def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:

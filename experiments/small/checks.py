@@ -64,7 +64,7 @@ def _check_configurations(runs: Iterable[Job]) -> None:
         # One that never saved anything begins anew with whatever it is given.
         if any(folder.glob("checkpoints")) or any(folder.glob("trials/*/checkpoints")):
             then, now = RunFolder.open(folder).config, job.config()
-            keys = difference(then, now)
+            keys = [*difference(then, now)]
             if job.makes.exists():
                 # A search that goes on may have other values; one that is done is not run again.
                 both = sorted(then.search.keys() & now.search.keys())

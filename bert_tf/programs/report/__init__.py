@@ -103,13 +103,13 @@ def _read(
 def _sections(facts: Sequence[RunFacts]) -> list[ReportSection]:
     """GLUE, a section for each benchmark in the order of the runs, and the ablations."""
     ablations = find_ablations(facts)
-    shown = [each for ablation in ablations for each in ablation.shown]
+    shown = [each for _, runs in ablations for each in runs]
     others = [each for each in facts if not any(each is one for one in shown)]
     sections = [
         benchmark_section([each for each in others if each.benchmark.heading == heading])
         for heading in dict.fromkeys(each.benchmark.heading for each in others)
     ]
-    return [*glue_sections(others), *sections, *(ablation.section for ablation in ablations)]
+    return [*glue_sections(others), *sections, *(section for section, _ in ablations)]
 
 
 def _intro() -> list[str]:

@@ -4,7 +4,7 @@ Runs belong together by their sizes, by the pre-training that they started from,
 activations that they read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from bert_tf.programs.report import facts as of
 from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import ReportRow, ReportSection
 from bert_tf.programs.report.paper import distinct_names
-from bert_tf.programs.report.tables import training_parts
+from bert_tf.programs.report.tables import cells, training_parts
 from bert_tf.report.plots import Line, draw_lines
 
 
@@ -34,10 +34,13 @@ _SQUAD = PaperColumn("SQuAD v1.1", "f1")
 
 _TABLE_5_COLUMNS = (_MNLI, _QNLI, _MRPC, _SST2, _SQUAD)
 _TABLE_5 = {
-    of.BERT: (84.4, 88.4, 86.7, 92.7, 88.5),
-    of.NO_NSP: (83.9, 84.9, 86.5, 92.6, 87.9),
-    of.LEFT_TO_RIGHT: (82.1, 84.3, 77.5, 92.1, 77.8),
-    of.LEFT_TO_RIGHT + of.BILSTM: (82.1, 84.1, 75.7, 91.6, 84.9),
+    name: dict(zip(_TABLE_5_COLUMNS, values, strict=True))
+    for name, values in {
+        of.BERT: (84.4, 88.4, 86.7, 92.7, 88.5),
+        of.NO_NSP: (83.9, 84.9, 86.5, 92.6, 87.9),
+        of.LEFT_TO_RIGHT: (82.1, 84.3, 77.5, 92.1, 77.8),
+        of.LEFT_TO_RIGHT + of.BILSTM: (82.1, 84.1, 75.7, 91.6, 84.9),
+    }.items()
 }
 _TABLE_6_COLUMNS = (_MNLI, _MRPC, _SST2)
 # layers, width, heads -> perplexity, then the tasks.
@@ -62,16 +65,8 @@ _TABLE_7 = {
 _TABLE_7_SEEDS = 5
 
 
-class Ablation(NamedTuple):
-    """A group of runs that differ in one thing.
-
-    Attributes:
-        section: their table.
-        shown: the runs whose result is in this table, so that they need no other.
-    """
-
-    section: ReportSection
-    shown: Sequence[RunFacts]
+# A table of runs that differ in one thing, and those of them that need no other table.
+Ablation = tuple[ReportSection, Sequence[RunFacts]]
 
 
 def find_ablations(facts: Sequence[RunFacts]) -> list[Ablation]:
@@ -96,8 +91,8 @@ def _pretraining_tasks(complete: Sequence[RunFacts]) -> Iterator[Ablation]:
     for runs in compared:
         columns = _columns_of(runs, _TABLE_5_COLUMNS)
         rows = [
-            ReportRow((f"paper: {name}", *_paper_cells(columns, _TABLE_5_COLUMNS, values)), True)
-            for name, values in _TABLE_5.items()
+            ReportRow((f"paper: {name}", *cells(of_column, columns)), True)
+            for name, of_column in _TABLE_5.items()
         ]
         rows += [
             ReportRow((name, *_run_cells(columns, same))) for name, same in _by_pretraining(runs)
@@ -132,16 +127,16 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
     columns = _columns_of(runs, _TABLE_6_COLUMNS)
     rows = []
     for size, (perplexity, *values) in _TABLE_6.items():
-        cells = _paper_cells(columns, _TABLE_6_COLUMNS, values)
-        rows.append(ReportRow(("paper", *map(str, size), f"{perplexity:.2f}", *cells), True))
+        papers = cells(dict(zip(_TABLE_6_COLUMNS, values, strict=True)), columns)
+        rows.append(ReportRow(("paper", *map(str, size), f"{perplexity:.2f}", *papers), True))
     by_size = _groups(runs, lambda each: each.size)
     in_order: list[RunFacts] = []
     for of_size in sorted(by_size, key=lambda same: _block_weights(same[0])):
         for name, same in _by_folder(of_size):
             known = same[0].origin.perplexity
             shown = "" if known is None else f"{known:.2f}"
-            cells = _run_cells(columns, same)
-            rows.append(ReportRow((f"ours{name}", *map(str, same[0].size), shown, *cells)))
+            ours = (*map(str, same[0].size), shown, *_run_cells(columns, same))
+            rows.append(ReportRow((f"ours{name}", *ours)))
             in_order += same
     lines = [
         _line(column.heading, column, in_order, lambda each: _block_weights(each) / 1e6)
@@ -241,7 +236,7 @@ def _feature_based(facts: Sequence[RunFacts]) -> Iterator[Ablation]:
             (note, *training_parts(runs)),
         )
         # The fine-tuned runs have the table of their benchmark too.
-        yield Ablation(section, [each for each in runs if each.features])
+        yield section, [each for each in runs if each.features]
 
 
 def _ablation(
@@ -256,7 +251,7 @@ def _ablation(
     """A table with columns for benchmarks, after the columns named in `first`."""
     headings = (*first, *(column.heading for column in columns))
     notes = (note, *training_parts(runs))
-    return Ablation(ReportSection(title, headings, tuple(rows), notes, picture), runs)
+    return ReportSection(title, headings, tuple(rows), notes, picture), runs
 
 
 def _column_of(facts: RunFacts) -> PaperColumn:
@@ -268,14 +263,6 @@ def _column_of(facts: RunFacts) -> PaperColumn:
 def _columns_of(runs: Sequence[RunFacts], papers: Sequence[PaperColumn] = ()) -> list[PaperColumn]:
     """The paper's columns, and those of the runs that it does not have."""
     return list(dict.fromkeys((*papers, *map(_column_of, runs))))
-
-
-def _paper_cells(
-    columns: Sequence[PaperColumn], papers: Sequence[PaperColumn], values: Sequence[float]
-) -> list[str]:
-    """A row of the paper; `values` are those of its own columns, `papers`."""
-    known: Mapping[PaperColumn, float] = dict(zip(papers, values, strict=True))
-    return [f"{known[column]:.1f}" if column in known else "" for column in columns]
 
 
 def _run_cells(columns: Sequence[PaperColumn], runs: Sequence[RunFacts]) -> list[str]:

@@ -3,6 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import ReportRow, ReportSection
@@ -60,13 +61,13 @@ def benchmark_section(facts: Sequence[RunFacts]) -> ReportSection:
     rows = []
     for model, split, values in benchmark.results:
         name = f"paper, {model}{elsewhere} ({split})"
-        rows.append(ReportRow((name, *_cells(values, metrics), *no_settings), quoted=True))
+        rows.append(ReportRow((name, *cells(values, metrics), *no_settings), quoted=True))
     for each in facts:
         settings = [text_of(each) for text_of in _SETTINGS.values()]
         rows.append(ReportRow((each.name, *map(each.shown, metrics), *settings)))
         if each.ensemble is not None:
-            cells = _cells(each.ensemble, metrics)
-            rows.append(ReportRow((f"{each.name}, ensemble", *cells, *settings)))
+            together = cells(each.ensemble, metrics)
+            rows.append(ReportRow((f"{each.name}, ensemble", *together, *settings)))
     notes = []
     if benchmark.source:
         other = f", measured on {benchmark.stands_for}, not on our data" if elsewhere else ""
@@ -130,10 +131,10 @@ def _glue_cells(known: Mapping[str, float | None]) -> list[str]:
     """The values under their headings, and the average of all if none is missing."""
     values = [value for heading in _GLUE if (value := known.get(heading)) is not None]
     average = {"average": statistics.fmean(values)} if len(values) == len(_GLUE) else {}
-    return _cells({**known, **average}, [*_GLUE, "average"])
+    return cells({**known, **average}, [*_GLUE, "average"])
 
 
-def _cells(values: Mapping[str, float | None], columns: Sequence[str]) -> list[str]:
+def cells(values: Mapping[Any, float | None], columns: Sequence[Any]) -> list[str]:
     """The values with one decimal, empty where there is none."""
     found = (values.get(column) for column in columns)
     return ["" if value is None else f"{value:.1f}" for value in found]
