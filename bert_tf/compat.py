@@ -136,6 +136,7 @@ def lite_interpreter(model: bytes, threads: int, with_text: bool) -> Interpreter
 
 
 Layer = TypeVar("Layer", bound=keras.Layer)
+Gradients = Sequence[tf.Tensor | tf.IndexedSlices]
 
 
 class UpdatesTogether(keras.optimizers.Optimizer):
@@ -147,7 +148,7 @@ class UpdatesTogether(keras.optimizers.Optimizer):
 
     def _backend_update_step(
         self,
-        grads: Sequence[tf.Tensor | tf.IndexedSlices],
+        grads: Gradients,
         trainable_variables: Sequence[keras.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
@@ -155,10 +156,7 @@ class UpdatesTogether(keras.optimizers.Optimizer):
         self.update_all(grads, variables, learning_rate)
 
     def update_all(
-        self,
-        gradients: Sequence[tf.Tensor | tf.IndexedSlices],
-        variables: Sequence[tf.Variable],
-        learning_rate: tf.Tensor,
+        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
     ) -> None:
         """Updates all variables from this replica's gradients."""
         raise NotImplementedError

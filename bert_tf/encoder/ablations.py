@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.encoder.attention import bias_of
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import Encoded, Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder, Inputs
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.errors import UserError
 
@@ -120,10 +120,7 @@ class SideBySideEncoder(TwoWayEncoder):
         self._build_pooler()
 
     def encode(
-        self,
-        inputs: Mapping[str, tf.Tensor],
-        training: bool = False,
-        with_intermediates: bool = False,
+        self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
         """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
         left, right = (
@@ -136,9 +133,7 @@ class SideBySideEncoder(TwoWayEncoder):
             left.intermediates + right.intermediates,
         )
 
-    def encode_at(
-        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
-    ) -> tf.Tensor:
+    def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
         return _joined(
             *(tower.encode_at(inputs, positions, training) for tower in self.towers().values())
         )
@@ -168,10 +163,7 @@ class BiLSTMEncoder(TwoWayEncoder):
         self._build_pooler()
 
     def encode(
-        self,
-        inputs: Mapping[str, tf.Tensor],
-        training: bool = False,
-        with_intermediates: bool = False,
+        self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
         """The layers of the encoder below, and one more."""
         encoded = self.below.encode(inputs, training, with_intermediates)
@@ -180,9 +172,7 @@ class BiLSTMEncoder(TwoWayEncoder):
         last = encoded.layout.flatten(rows)
         return dataclasses.replace(encoded, layers=[*encoded.layers, last])
 
-    def encode_at(
-        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
-    ) -> tf.Tensor:
+    def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
         # An LSTM reads every token.
         return self.encode(inputs, training).select(positions)
 

@@ -49,12 +49,10 @@ class TransformerBlock(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the weights for tokens [tokens, hidden]."""
-        tokens = (None, input_shape[-1])
-        self.attention.build(tokens)
-        self.attention_layer_norm.build(tokens)
-        self.intermediate.build(tokens)
+        norms = self.attention_layer_norm, self.output_layer_norm
+        for layer in (self.attention, self.intermediate, *norms):
+            layer.build((None, input_shape[-1]))
         self.output_projection.build((None, self.config.intermediate_size))
-        self.output_layer_norm.build(tokens)
 
     def call(
         self,

@@ -24,6 +24,8 @@ from bert_tf.encoder.saving import freeze, frozen_layers, registered, registered
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+# These by name.
+Inputs = Mapping[str, tf.Tensor]
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
 LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
@@ -164,7 +166,7 @@ class Encoder(keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
+    def call(self, inputs: Inputs, training: bool = False) -> dict[str, Any]:
         encoded = self.encode(inputs, training=training)
         encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
         outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
@@ -174,10 +176,7 @@ class Encoder(keras.Model):
         return outputs
 
     def encode(
-        self,
-        inputs: Mapping[str, tf.Tensor],
-        training: bool = False,
-        with_intermediates: bool = False,
+        self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens.
 
@@ -196,9 +195,7 @@ class Encoder(keras.Model):
                 intermediates.append(of_block)
         return Encoded(embedded, layers, layout, intermediates)
 
-    def encode_at(
-        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
-    ) -> tf.Tensor:
+    def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
         """The last layer at some tokens. The last block computes nothing for the others.
 
         Args:
@@ -223,7 +220,7 @@ class Encoder(keras.Model):
         again = training and self.rematerialize
         return [rematerialized(block) for block in self.blocks] if again else self.blocks
 
-    def layout_of(self, inputs: Mapping[str, tf.Tensor]) -> TokenLayout:
+    def layout_of(self, inputs: Inputs) -> TokenLayout:
         """Where each token of a batch stands.
 
         Raises:
@@ -240,9 +237,7 @@ class Encoder(keras.Model):
             )
         return LAYOUTS[self.layout](tf.cast(inputs["input_mask"], tf.int32))
 
-    def embed(
-        self, inputs: Mapping[str, tf.Tensor], layout: TokenLayout, training: bool = False
-    ) -> tf.Tensor:
+    def embed(self, inputs: Inputs, layout: TokenLayout, training: bool = False) -> tf.Tensor:
         """The tokens of a batch before the first block, [tokens, hidden]."""
         word_ids, type_ids = (
             tf.cast(inputs[name], tf.int32) for name in ("input_word_ids", "input_type_ids")
@@ -270,7 +265,7 @@ class Encoder(keras.Model):
         """
         return padding_bias(layout.key_mask)
 
-    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+    def pooled(self, inputs: Inputs, training: bool = False) -> tf.Tensor:
         """The `pooled_output` of `call` alone: [batch, hidden]."""
         mask = inputs["input_mask"]
         positions = self.pooled_positions(mask)
@@ -300,10 +295,7 @@ class Encoder(keras.Model):
 
     @classmethod
     def from_checkpoint(
-        cls,
-        path: str | os.PathLike | Checkpoint,
-        add_tokens: Sequence[str] = (),
-        **options: Any,
+        cls, path: str | os.PathLike | Checkpoint, add_tokens: Sequence[str] = (), **options: Any
     ) -> Self:
         """The encoder of a checkpoint; logs what was loaded.
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.encoder.compiled import compiled, is_worthwhile
 from bert_tf.encoder.dropout import Drawn
 
+Shape = tuple[int | None, ...]
 # The types of `_MklLayerNorm` and its epsilon; see `bert_tf.export.fused_norms`.
 FUSED_TYPES = ("float32", "bfloat16")
 FUSED_EPSILON = 1e-3
@@ -34,9 +35,7 @@ class LayerNorm(keras.layers.Layer):
         self.epsilon = epsilon
         self.fused = False
 
-    def build(
-        self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
-    ) -> None:
+    def build(self, x_shape: Shape, residual_shape: Shape | None = None) -> None:
         """Creates `gamma` and `beta`, both [hidden], kept in float32."""
         options = {"shape": (x_shape[-1],), "dtype": "float32", "autocast": False}
         self.gamma = self.add_weight(name="gamma", initializer="ones", **options)
@@ -85,9 +84,7 @@ class LayerNorm(keras.layers.Layer):
         normalized = tf.nn.batch_normalization(x, mean, variance, beta, gamma, FUSED_EPSILON)
         return tf.cast(normalized, self.compute_dtype)
 
-    def compute_output_shape(
-        self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
-    ) -> tuple[int | None, ...]:
+    def compute_output_shape(self, x_shape: Shape, residual_shape: Shape | None = None) -> Shape:
         return x_shape
 
     def get_config(self) -> dict[str, Any]:

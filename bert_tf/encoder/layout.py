@@ -31,15 +31,11 @@ class PaddedLayout:
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch, seq_len, ...] -> [tokens, ...]."""
-        return self.from_rows(rows)
+        return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
 
     def to_rows(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, ...] -> [batch, row_len, ...], with anything finite at padding."""
         return tf.reshape(self._spread(tokens), [self._batch, self._row_len, *tokens.shape[1:]])
-
-    def from_rows(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch, row_len, ...] -> [tokens, ...], the inverse of `to_rows`."""
-        return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
         """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].

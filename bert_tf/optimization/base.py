@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.compat import UpdatesTogether
+from bert_tf.compat import Gradients, UpdatesTogether
 from bert_tf.config.arguments import checked
 
 # Weights whose path matches one of these do not decay.
@@ -149,10 +149,7 @@ class BertOptimizer(UpdatesTogether):
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
 
     def update_all(
-        self,
-        gradients: Sequence[tf.Tensor | tf.IndexedSlices],
-        variables: Sequence[tf.Variable],
-        learning_rate: tf.Tensor,
+        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
     ) -> None:
         """Sums over replicas, clips the sum, and updates every variable on every replica."""
         grads = [

@@ -168,12 +168,10 @@ def _table(
     properties: Callable[[int], int],
     more: Sequence[int] = (),
 ) -> CharacterTable:
-    """Packs a table.
+    """Packs a table of `_CODE_POINTS` and of `more`.
 
-    Args:
-        describe: code point -> its replacement (itself if it stays) and its properties.
-        properties: gives the properties of a code point that another becomes.
-        more: further code points to describe, next to `_CODE_POINTS`.
+    `describe` gives the replacement of a code point (itself if it stays) and its properties, and
+    `properties` those of a code point that another becomes.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
@@ -313,7 +311,8 @@ def _for_the_op(
     code_point = ord(character)
     if character.isspace():
         kind = SPACE
-    elif is_cjk or _is_punctuation(character, rules):
+    # Unicode punctuation, and every ASCII sign that is not a letter or digit.
+    elif is_cjk or character in string.punctuation or rules.category(character).startswith("P"):
         kind = ALONE
     else:
         kind = IN_WORD
@@ -327,11 +326,6 @@ def _for_the_op(
     # character so new that the op knows it and the rules do not. A word with the latter is in no
     # vocabulary: it is [UNK].
     return (letters.get(code_point, UNKNOWN),)
-
-
-def _is_punctuation(character: str, rules: UnicodeRules) -> bool:
-    """True for Unicode punctuation and for every ASCII sign that is not a letter or digit."""
-    return character in string.punctuation or rules.category(character).startswith("P")
 
 
 def _case_bits(character: str) -> int:

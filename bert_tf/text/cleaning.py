@@ -53,22 +53,6 @@ class Prepared(NamedTuple):
     ends: tf.Tensor
 
 
-class CleanedTexts(NamedTuple):
-    """Cleaned texts, and for each of their bytes the range of the original text it stands for.
-
-    Attributes:
-        texts: string [batch].
-        byte_splits: int32 [batch + 1], where the bytes of each text lie in the next two.
-        starts: int32 [bytes], byte of the original text where the byte's character starts.
-        ends: int32 [bytes], where it ends (exclusive), together with accents dropped after it.
-    """
-
-    texts: tf.Tensor
-    byte_splits: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-
-
 class _Characters(NamedTuple):
     """The characters of a batch of texts, one text after the other.
 
@@ -153,15 +137,13 @@ def _clean_words(words: tf.RaggedTensor, settings: TokenizerSettings) -> Prepare
     sizes = tf.strings.length(words.values)
     dirty = _is_dirty(words.values, settings) | (sizes > settings.longest_word)
     rows = positions(dirty)
-    cleaned = clean(tf.gather(words.values, rows), settings)
-    texts = tf.tensor_scatter_nd_update(
-        _lowered(words.values, settings), rows[:, None], cleaned.texts
-    )
+    cleaned, byte_splits, starts, ends = clean(tf.gather(words.values, rows), settings)
+    texts = tf.tensor_scatter_nd_update(_lowered(words.values, settings), rows[:, None], cleaned)
     first_bytes = tf.tensor_scatter_nd_update(
-        tf.fill(tf.shape(sizes), -1), rows[:, None], cleaned.byte_splits[:-1]
+        tf.fill(tf.shape(sizes), -1), rows[:, None], byte_splits[:-1]
     )
     part_starts = joined_starts(sizes, words.row_splits)
-    return Prepared(texts, words.row_splits, part_starts, first_bytes, cleaned.starts, cleaned.ends)
+    return Prepared(texts, words.row_splits, part_starts, first_bytes, starts, ends)
 
 
 def _lowered(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
@@ -278,34 +260,50 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
     return found
 
 
-def clean(texts: tf.Tensor, settings: TokenizerSettings) -> CleanedTexts:
+def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...]:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
     Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does.
 
-    >>> cleaned = clean(tf.constant(["Café!"]), TokenizerSettings())
-    >>> cleaned.texts.numpy().tolist()
+    >>> cleaned, _, starts, ends = clean(tf.constant(["Café!"]), TokenizerSettings())
+    >>> cleaned.numpy().tolist()
     [b'cafe!']
-    >>> cleaned.starts.numpy().tolist()
+    >>> starts.numpy().tolist()
     [0, 1, 2, 3, 5]
-    >>> cleaned.ends.numpy().tolist()  # the é of the original has two bytes
+    >>> ends.numpy().tolist()  # the é of the original has two bytes
     [1, 2, 3, 5, 6]
+
+    Returns:
+        The cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie in
+        the next two; and for each byte, int32 [bytes], the bytes of the original text where its
+        character starts and ends (exclusive), together with accents dropped after it.
     """
     text, kinds = _cleaned(texts, settings)
     if added := added_tokens(settings):
         text, kinds = _with_added_tokens(text, kinds, added, settings)
     kinds &= characters.KIND
-    return _encode(_with_long_words_unknown(text, kinds, settings.longest_word))
+    text = _with_long_words_unknown(text, kinds, settings.longest_word)
+    code_points = tf.RaggedTensor.from_row_splits(text.code_points, text.splits, validate=False)
+    byte_starts = splits_of(_utf8_length(text.code_points))
+    character = owners(byte_starts)
+    return (
+        tf.strings.unicode_encode(code_points, "UTF-8"),
+        tf.gather(byte_starts, text.splits),
+        tf.gather(text.starts, character),
+        tf.gather(text.ends, character),
+    )
 
 
 def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters, tf.Tensor]:
-    """The characters of cleaned texts, in which added tokens and long words are as any others.
+    """The characters of cleaned texts, and what they are in the table, int32 [characters].
 
-    Returns:
-        The characters, and what they are in the table, int32 [characters].
+    Added tokens and long words are as any others.
     """
     table = table_of(settings)
-    text = _decode(texts)
+    decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
+    code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
+    splits, ends = tf.cast(decoded.row_splits, tf.int32), starts + _utf8_length(code_points)
+    text = _Characters(code_points, splits, starts, ends)
     if exact := _exact_tokens(settings):
         text, _ = _with_wholes(text, text.code_points, exact)
     found = table.lookup(text.code_points)
@@ -314,13 +312,6 @@ def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters
     if settings.strips_accents:
         text, found = _with_marks_in_order(text, found, table, settings)
     return _replaced(text, found, table)
-
-
-def _decode(texts: tf.Tensor) -> _Characters:
-    decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-    code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
-    splits = tf.cast(decoded.row_splits, tf.int32)
-    return _Characters(code_points, splits, starts, starts + _utf8_length(code_points))
 
 
 def _utf8_length(code_points: tf.Tensor) -> tf.Tensor:
@@ -355,14 +346,8 @@ def _with_wholes(
     """Each of the strings `whole` becomes one character, the number WHOLE + its place.
 
     Strings are searched from left to right. Of those that start at one place the longest counts.
-
-    Args:
-        text: the characters.
-        seen: int32 [characters], what to compare with the strings.
-        whole: the strings by their places.
-
-    Returns:
-        The characters, and where they were in `text`, int32 [characters].
+    `seen`, int32 [characters], is compared with the strings. Also returns where the characters were
+    in `text`, int32 [characters].
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -407,9 +392,7 @@ def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, t
     >>> numbers[0].numpy(), are_known.numpy().tolist()
     (np.int32(4), [True, False])
 
-    Args:
-        rows: int32 [rows, length], code points.
-        known: strings of this length, and their numbers.
+    The rows are code points, int32 [rows, length]; `known` are strings of this length.
     """
     strings = np.array([[*map(ord, string)] for string in known])
     # Strings are sorted by a number that few share: a row is compared with those of its number.
@@ -466,23 +449,18 @@ def _with_final_sigmas(
     capital = text.code_points == _CAPITAL_SIGMA
 
     def some_are_final() -> tuple[tf.Tensor, ...]:
-        counts = found.is_seen() & ~found.has(characters.CASE_IGNORABLE)
-        # The characters that count, between two entries that stand for the ends of the batch. A
-        # sigma itself counts, so that its neighbours come before and after it in the list.
-        listed = tf.concat([[-1], positions(counts), [-1]], axis=0)
-        sigmas = positions(capital)
-        place = tf.gather(tf.cumsum(tf.cast(counts, tf.int32)), sigmas)
-        rows = owners(text.splits)
-
-        def cased(neighbours: tf.Tensor) -> tf.Tensor:
-            at = tf.maximum(neighbours, 0)
-            same_text = tf.gather(rows, at) == tf.gather(rows, sigmas)
-            return (neighbours >= 0) & same_text & tf.gather(found.has(characters.CASED), at)
-
-        before, after = tf.gather(listed, place - 1), tf.gather(listed, place + 1)
-        final = cased(before) & ~cased(after)
-        lowered = tf.where(final, _FINAL_SIGMA, _CAPITAL_SIGMA)
-        code_points = tf.tensor_scatter_nd_update(text.code_points, sigmas[:, None], lowered)
+        # The characters that count; sigmas are among them.
+        counted = positions(found.is_seen() & ~found.has(characters.CASE_IGNORABLE))
+        rows = tf.gather(owners(text.splits), counted)
+        cased = tf.gather(found.has(characters.CASED), counted)
+        before, after = (
+            _shifted(cased, distance, False) & (_shifted(rows, distance, -1) == rows)
+            for distance in (-1, 1)
+        )
+        final = tf.gather(capital, counted) & before & ~after
+        sigmas = tf.gather(counted, positions(final))[:, None]
+        lowered = tf.fill([tf.shape(sigmas)[0]], _FINAL_SIGMA)
+        code_points = tf.tensor_scatter_nd_update(text.code_points, sigmas, lowered)
         return code_points, *table.lookup(code_points)
 
     code_points, *fields = tf.cond(
@@ -553,8 +531,7 @@ def _replaced(
 ) -> tuple[_Characters, tf.Tensor]:
     """Replaces each character by its entry in the table: none, itself, another, or several.
 
-    Returns:
-        The characters, and the properties that each of them has in the table, int32 [characters].
+    Also returns the properties that the characters have in the table, int32 [characters].
     """
     splits = splits_of(found.length)
     origin = owners(splits)
@@ -583,16 +560,3 @@ def _with_long_words_unknown(text: _Characters, kinds: tf.Tensor, longest_word: 
 
     code_points = tf.cond(longest > longest_word, marked, lambda: text.code_points)
     return text._replace(code_points=code_points)
-
-
-def _encode(text: _Characters) -> CleanedTexts:
-    code_points = tf.RaggedTensor.from_row_splits(text.code_points, text.splits, validate=False)
-    sizes = _utf8_length(text.code_points)
-    byte_starts = splits_of(sizes)
-    character = owners(byte_starts)
-    return CleanedTexts(
-        texts=tf.strings.unicode_encode(code_points, "UTF-8"),
-        byte_splits=tf.gather(byte_starts, text.splits),
-        starts=tf.gather(text.starts, character),
-        ends=tf.gather(text.ends, character),
-    )

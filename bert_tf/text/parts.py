@@ -10,6 +10,11 @@ from typing import Any
 
 import tensorflow as tf
 
+# Tensors [rows, ...] by name.
+Columns = Mapping[str, tf.Tensor]
+# What is called with a part of the rows; see `map_in_parts`.
+OfRows = Callable[[Columns], Any]
+
 # Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
 MAX_BYTES = 8_000_000
 # Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
@@ -17,11 +22,7 @@ MAX_BYTES = 8_000_000
 MAX_TOKENS = 16_384
 
 
-def map_in_groups(
-    function: Callable[[Mapping[str, tf.Tensor]], Any],
-    texts: Mapping[str, tf.Tensor],
-    max_bytes: int = MAX_BYTES,
-) -> Any:
+def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) -> Any:
     """Calls `function` on groups of rows with a bounded number of bytes, and joins the results.
 
     >>> texts = {"text": tf.constant(["The cat", "sat", "."])}
@@ -43,11 +44,7 @@ def map_in_groups(
     return map_in_parts(function, texts, stop_after)
 
 
-def map_in_chunks(
-    function: Callable[[Mapping[str, tf.Tensor]], Any],
-    inputs: Mapping[str, tf.Tensor],
-    max_tokens: int = MAX_TOKENS,
-) -> Any:
+def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
     """Calls `function` on chunks of rows with a bounded number of tokens, and joins the results.
 
     >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [5, 6]])}
@@ -63,11 +60,7 @@ def map_in_chunks(
     return map_in_parts(function, inputs, lambda start: start + per_chunk)
 
 
-def map_rows(
-    function: Callable[[Mapping[str, tf.Tensor]], Any],
-    inputs: Mapping[str, tf.Tensor],
-    max_tokens: int = MAX_TOKENS,
-) -> Any:
+def map_rows(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
     """As `map_in_chunks`, of a function with a result for each row; equal rows have the same.
 
     >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [1, 2]])}
@@ -106,9 +99,7 @@ def as_first(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 def map_in_parts(
-    function: Callable[[Mapping[str, tf.Tensor]], Any],
-    inputs: Mapping[str, tf.Tensor],
-    stop_after: Callable[[tf.Tensor], tf.Tensor],
+    function: OfRows, inputs: Columns, stop_after: Callable[[tf.Tensor], tf.Tensor]
 ) -> Any:
     """Calls `function` on one part of the rows after the other, and joins the results.
 

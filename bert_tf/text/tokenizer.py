@@ -314,8 +314,7 @@ class Tokenizer:
 class _Graphs:
     """The traced functions of all tokenizers with the same pieces and settings.
 
-    Raises:
-        UserError: the WordPiece op cannot use the vocabulary, or cleaning an added token.
+    Raises UserError if the WordPiece op cannot use the vocabulary, or cleaning an added token.
     """
 
     def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):

@@ -96,7 +96,8 @@ def rules_of(normalizer: str) -> UnicodeRules:
     if normalizer == "google":
         return UnicodeRules(("Cc", "Cf"))
     known = json.loads(_OF_HUGGING_FACE.read_text(encoding="utf-8"))
-    lower_cases = dict(map(_pair, _entries(known.pop("lower"))))
+    pairs = (entry.split(">") for entry in " ".join(known.pop("lower")).split())
+    lower_cases = {chr(int(before, 16)): chr(int(after, 16)) for before, after in pairs}
     categories = {each: name for name, lines in known.items() for each in _ranges(lines)}
     # A slip in their blocks leaves these letters out.
     ideographs = [each for each in _IDEOGRAPHS if each[0] != 0x2B820]
@@ -110,17 +111,7 @@ def rules_of(normalizer: str) -> UnicodeRules:
     )
 
 
-def _entries(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        yield from line.split()
-
-
-def _pair(entry: str) -> tuple[str, str]:
-    before, after = entry.split(">")
-    return chr(int(before, 16)), chr(int(after, 16))
-
-
 def _ranges(lines: list[str]) -> Iterator[str]:
-    for entry in _entries(lines):
+    for entry in " ".join(lines).split():
         first, _, last = entry.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))

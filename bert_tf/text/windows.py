@@ -117,11 +117,8 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Which windows show each piece best: bool [windows, seq_len].
 
-    Args:
-        place: int32 [windows, seq_len], place of each token in its window's part of the long text.
-        is_piece: bool [windows, seq_len], False at tokens that are no piece of it.
-        in_long, size: int32 [windows], where the window starts among all `pieces` of long texts,
-            and how many it has.
+    `place`, int32 [windows, seq_len], is that of each token in its window's part of the long text,
+    where `is_piece` is true. A window starts at `in_long` among all `pieces`, and has `size`.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)

@@ -61,7 +61,15 @@ class Examples(PooledExamples):
     ):
         self._folder, self._shards, self._rule = folder, shards, rule
         self._special = [ids_of(folder.vocabulary)[token] for token in ("[CLS]", "[SEP]", "[PAD]")]
-        rate, self.random_next = self._measured()
+        # How many examples a token gives is measured on shards from all over a large corpus, and on
+        # all of a small one.
+        share = min(1.0, _SAMPLE_TOKENS / sum(shard.tokens for shard in shards))
+        number = math.ceil(len(shards) * share)
+        sample = np.linspace(0, len(shards) - 1, number).astype(int)
+        _, documents = self._load(sample, np.random.default_rng(0))
+        made = usual_pass(documents, rule)
+        self.random_next = float(made.is_random_next.mean())
+        rate = len(made) / sum(shards[member].tokens for member in sample)
         super().__init__(np.array([math.ceil(shard.tokens * rate) for shard in shards]), seed)
 
     def rows(self, start: int, stop: int, step: int = 1) -> PackedRows:
@@ -88,19 +96,6 @@ class Examples(PooledExamples):
         found = np.concatenate(tokens), Documents(*map(np.concatenate, (sentences, documents)))
         _, separator, _ = self._special
         return join(*found, separator, rng) if self._rule.joined else found
-
-    def _measured(self) -> tuple[float, float]:
-        """Examples of a token, and the share of a random next segment among them.
-
-        Measured on shards from all over a large corpus, and on all of a small one.
-        """
-        number, tokens = len(self._shards), sum(shard.tokens for shard in self._shards)
-        share = min(1.0, _SAMPLE_TOKENS / tokens)
-        sample = np.linspace(0, number - 1, math.ceil(number * share)).astype(int)
-        _, documents = self._load(sample, np.random.default_rng(0))
-        counted = sum(self._shards[member].tokens for member in sample)
-        made = usual_pass(documents, self._rule)
-        return len(made) / counted, float(made.is_random_next.mean())
 
 
 def pack(

@@ -126,7 +126,10 @@ class Masking:
 
         cls_id, sep_id, mask_id = map(ids_of(words).get, ("[CLS]", "[SEP]", "[MASK]"))
         maskable = (input_mask > 0) & (input_word_ids != cls_id) & (input_word_ids != sep_id)
-        number = self._number(input_mask)
+        # In 64 bits, and halves go to the even number, as Python's `round` does in the reference.
+        length = tf.cast(tf.reduce_sum(input_mask, axis=1), tf.float64)
+        number = tf.maximum(1, tf.cast(tf.round(length * self.rate), tf.int32))
+        number = tf.minimum(self.max_predictions, number)
         if self.whole_word:
             continues = tf.constant([token.startswith("##") for token in words])
             continues_word = tf.gather(continues, input_word_ids)
@@ -149,15 +152,6 @@ class Masking:
         return MaskedBatch(
             masked, positions, tf.where(used, true_ids, 0), tf.cast(used, tf.float32)
         )
-
-    def _number(self, input_mask: tf.Tensor) -> tf.Tensor:
-        """How many tokens of each row to choose, int32 [batch].
-
-        In 64 bits, and halves go to the even number, as Python's `round` does in the reference.
-        """
-        length = tf.cast(tf.reduce_sum(input_mask, axis=1), tf.float64)
-        number = tf.cast(tf.round(length * self.rate), tf.int32)
-        return tf.minimum(self.max_predictions, tf.maximum(1, number))
 
 
 def _choose_tokens(

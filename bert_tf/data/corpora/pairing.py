@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 SPECIAL_TOKENS_PAIR = 3  # [CLS] A [SEP] B [SEP]
 SPECIAL_TOKENS_SINGLE = 2  # [CLS] A [SEP]
@@ -65,7 +66,7 @@ def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
 
 
 def join(
-    tokens: np.ndarray, documents: Documents, separator: int, rng: np.random.Generator
+    tokens: np.ndarray, documents: Documents, separator: int, rng: Generator
 ) -> tuple[np.ndarray, Documents]:
     """Copies documents in random order, each with a separator as the end of its last sentence.
 
@@ -133,7 +134,7 @@ class ExampleRule:
     joined: bool = False
 
 
-def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
+def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) -> Plan:
     """Exactly `count` examples, shuffled. Of pairs, there must be at least two documents.
 
     A pass takes the documents in random order, and each from its first sentence to its last. If the
@@ -171,24 +172,18 @@ def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
     return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
 
 
-def _pass(
-    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
-) -> Plan:
+def _pass(documents: Documents, enough: int | None, rule: ExampleRule, rng: Generator) -> Plan:
     """One pass over the documents, cut short once there are `enough` examples."""
     return (_pairs if rule.next_sentence else _spans)(documents, enough, rule, rng)
 
 
-def _targets(
-    number: int, longest: int, short_probability: float, rng: np.random.Generator
-) -> np.ndarray:
+def _targets(number: int, longest: int, short_probability: float, rng: Generator) -> np.ndarray:
     """`number` target lengths: `longest`, or now and then anything from 2 to it."""
     short = 2 + np.floor(rng.random(number) * (longest - 1)).astype(np.int64)
     return np.where(rng.random(number) < short_probability, short, longest)
 
 
-def _pairs(
-    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
-) -> Plan:
+def _pairs(documents: Documents, enough: int | None, rule: ExampleRule, rng: Generator) -> Plan:
     """One pass of pairs, cut short once there are `enough`."""
     longest = rule.max_length - SPECIAL_TOKENS_PAIR
     documents = _cut_long_sentences(documents, longest)
@@ -224,11 +219,7 @@ def _cut_long_sentences(documents: Documents, longest: int) -> Documents:
 
 
 def _chunks(
-    documents: Documents,
-    order: np.ndarray,
-    targets: np.ndarray,
-    enough: int | None,
-    rng: np.random.Generator,
+    documents: Documents, order: np.ndarray, targets: np.ndarray, enough: int | None, rng: Generator
 ) -> np.ndarray:
     """Walks through the documents in `order`; int64 [5, chunks].
 
@@ -258,7 +249,7 @@ def _chunks(
 
 
 def _random_passages(
-    documents: Documents, document: np.ndarray, length: np.ndarray, rng: np.random.Generator
+    documents: Documents, document: np.ndarray, length: np.ndarray, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws for each row a passage of whole sentences from a document other than `document`.
 
@@ -290,9 +281,7 @@ def _truncated(
     return a_kept, b_kept
 
 
-def _spans(
-    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
-) -> Plan:
+def _spans(documents: Documents, enough: int | None, rule: ExampleRule, rng: Generator) -> Plan:
     """One pass of single segments: as many whole sentences as fit, then the next.
 
     A sentence longer than the target is cut into pieces, so that nothing is lost. Only separators

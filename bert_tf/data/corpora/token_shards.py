@@ -147,7 +147,9 @@ class TokenShards:
             "documents": (documents, len(sentences) - 1),
         }
         for array, (firsts, end) in starts.items():
-            if not _are_starts(firsts, end):
+            # No part is empty.
+            ends_fit = firsts.size and (firsts[0], firsts[-1]) == (0, end)
+            if not ends_fit or (np.diff(firsts) <= 0).any():
                 raise _changed(self.folder / shard.file(array), "its positions do not fit")
         if tokens.size and not 0 <= tokens.min() <= tokens.max() < len(self.vocabulary):
             path = self.folder / shard.file("tokens")
@@ -179,16 +181,6 @@ class TokenShards:
             ) from None
         if size != expected:
             raise _changed(path, f"{size} bytes instead of {expected}")
-
-
-def _are_starts(firsts: np.ndarray, end: int) -> bool:
-    """Whether these are the starts of parts, counted from 0, none of which is empty."""
-    return (
-        len(firsts) > 0
-        and firsts[0] == 0
-        and firsts[-1] == end
-        and bool((np.diff(firsts) > 0).all())
-    )
 
 
 def _changed(path: Path, how: str) -> UserError:
