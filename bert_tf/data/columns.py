@@ -60,6 +60,18 @@ class Columns:
     classes: tuple[str, ...] = ()
     path: Path | None = None
 
+    @classmethod
+    def of_file(
+        cls, path: Path, names: Sequence[str], rows: Iterable[tuple], **others: Any
+    ) -> Self:
+        """Rows of a file, not checked yet: of each its place, its inputs and its target.
+
+        >>> Columns.of_file(Path("a.tsv"), ["text"], [(2, "a film", "good")]).at(0, "label")
+        'a.tsv, line 2: label'
+        """
+        places, *values, targets = columns_of_rows(rows, len(names) + 2)
+        return cls(tuple(names), tuple(values), targets, str(path), places, path=path, **others)
+
     def __len__(self) -> int:
         return len(self.values[0])
 

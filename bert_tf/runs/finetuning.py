@@ -122,13 +122,13 @@ class _Data:
     def _encoded(self, model: TaskModel) -> TrainingRows:
         """The training rows, and those without labels, whose labels weigh 0."""
         if not self.unlabelled_files:
-            return model.examples(self._train)
+            return model.examples(self._train, self.task.class_weight)
         if self._unlabelled is None:
             self._unlabelled = [self.task.read(path) for path in self.unlabelled_files]
         rows = self._train
         for more in self._unlabelled:
             rows = rows.and_unlabelled(more)
-        return model.examples(rows)
+        return model.examples(rows, self.task.class_weight)
 
     @property
     def unlabelled_files(self) -> list[Path]:

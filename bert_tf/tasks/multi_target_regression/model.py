@@ -17,6 +17,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.tasks.inputs import columns_of
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.regression.model import TextRegressor
 from bert_tf.tasks.task_model import TaskModel
@@ -116,7 +117,6 @@ class MultiTargetRegressor(TextRegressor):
             raise UserError("targets must be the names of one or more numbers to predict")
         check_class_names(names)
         self.targets = tuple(names)
-        kwargs.setdefault("name", "multi_target_regressor")
         super().__init__(encoder, tokenizer, None, pair, max_length, dropout, **kwargs)
         self.head["num_classes"] = len(names)
 
@@ -142,10 +142,7 @@ class MultiTargetRegressor(TextRegressor):
             missing = [name for name in self.targets if name not in y]
             if missing:
                 raise UserError(f"y has no {missing[0]!r}; give {', '.join(self.targets)}")
-            columns = [as_list(y[name], name) for name in self.targets]
-            if len({len(column) for column in columns}) > 1:
-                raise UserError("the columns of y have different numbers of rows")
-            y = list(map(list, zip(*columns, strict=True)))
+            y = list(map(list, zip(*columns_of(y, self.targets), strict=True)))
         return super().given(x, y, *args, **kwargs)
 
     def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, columns_of_rows, quoted
+from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, quoted
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json_lines, whole_value
@@ -102,20 +102,15 @@ def read_choices(path: Path, file_format: str) -> Columns:
             empty choice, a label that is none of them, no rows; with the line.
     """
     readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
-    lines, contexts, choices, labels = columns_of_rows(readers[file_format](path), 4)
-    target = ChoiceNumber()
-    rows = Columns(
-        names=("context", "choices"),
-        values=(contexts, choices),
-        targets=[
-            None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
-            for each in labels
-        ],
-        source=str(path),
-        places=lines,
-        path=path,
+    rows, target = (
+        Columns.of_file(path, ("context", "choices"), readers[file_format](path)),
+        ChoiceNumber(),
     )
-    return same_number(rows.checked(COLUMNS, target))
+    labels = [
+        None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
+        for each in rows.known_targets()
+    ]
+    return same_number(dataclasses.replace(rows, targets=labels).checked(COLUMNS, target))
 
 
 _Row = tuple[int, Any, Any, Any]

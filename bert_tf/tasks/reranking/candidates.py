@@ -28,7 +28,7 @@ class Relevance(Target):
 
     >>> rows = Columns(("query", "passages"), (["who"], [["a cat", "a log"]]), [[1, 0.5]])
     >>> Relevance().numbers(rows.checked(COLUMNS, Relevance())).tolist()
-    [1.0, 0.5]
+    [[1.0, 0.5]]
     """
 
     what: ClassVar[str] = "relevance"
@@ -53,11 +53,9 @@ class Relevance(Target):
         )
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """float32 [passages of all rows]; 0 of a row without a relevance."""
+        """float32 [rows, passages], NaN fills up; 0 of a row without a relevance."""
         pairs = zip(rows.known_targets(), rows.column("passages"), strict=True)
-        return np.array(
-            [each for row, texts in pairs for each in row or [0.0] * len(texts)], np.float32
-        )
+        return padded([row or [0.0] * len(texts) for row, texts in pairs], np.nan)
 
     def encoded(self, y: Any) -> Any:
         return y

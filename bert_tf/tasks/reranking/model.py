@@ -31,7 +31,6 @@ from bert_tf.tasks.reranking.losses import (
     ACTIVATIONS,
     BinaryCrossEntropyLoss,
     RankingLoss,
-    checked_activation,
     loss_of,
 )
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
@@ -99,8 +98,6 @@ class Reranker(GroupModel):
         max_windows: int | None = None,
         **kwargs: Any,
     ):
-        checked_activation(activation)
-        kwargs.setdefault("name", "reranker")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
         long_texts.set_up(self, long_text, None, stride, max_windows)
         self.activation = activation

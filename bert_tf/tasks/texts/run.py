@@ -1,7 +1,7 @@
 """The common base of runs on texts: files to read, and predictions to write."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,10 @@ class TextTask(Task):
     def prepare(self, rows: Any) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 
+    def label_of(self, row: Mapping[str, Any], place: str, is_table: bool) -> Any:
+        """The label of a row of a table or of JSON lines, before it is checked."""
+        return row.get(self.data.label_column)
+
     @property
     @abstractmethod
     def target(self) -> Target:
@@ -119,7 +123,7 @@ class TextTask(Task):
 
     def _read(self, path: Path) -> Columns:
         needs_labels = self.needs_labels(path)
-        rows = text_files.read(path, self.data, self.target, needs_labels)
+        rows = text_files.read(path, self.data, self.target, needs_labels, self.label_of)
         if needs_labels:
             rows.known_targets()
         return rows
