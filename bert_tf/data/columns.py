@@ -315,13 +315,18 @@ class Target(ABC):
     plural: ClassVar[str] = "labels"
     is_optional: ClassVar[bool] = False
 
-    @abstractmethod
     def checked(self, rows: Columns) -> list:
         """The targets of rows, none of which is missing, in the form that this type has in Python.
 
         Raises:
             UserError: a value that is no such target, with its place.
         """
+        given = enumerate(rows.known_targets())
+        return [self.checked_one(rows, row, value) for row, value in given]
+
+    def checked_one(self, rows: Columns, row: int, value: Any) -> Any:
+        """The target of one row, likewise; a type that defines `checked` may do without."""
+        raise NotImplementedError
 
     @abstractmethod
     def numbers(self, rows: Columns) -> np.ndarray:
@@ -333,9 +338,9 @@ class Target(ABC):
             UserError: a target that the model cannot predict, with its place.
         """
 
-    @abstractmethod
     def encoded(self, y: Any) -> Any:
         """The targets of a batch of a dataset, in a graph, as `numbers` has them."""
+        return y
 
     def plain(self, rows: Rows) -> Rows:
         """The rows with targets as `checked` takes them, if they may have another form too.

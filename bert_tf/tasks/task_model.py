@@ -1087,7 +1087,11 @@ def _answering(cls: type[TaskModel], model: Any, settings: Mapping[str, Any]) ->
 
 
 def in_chunks(columns: Sequence[Sequence[Text]], size: int) -> Iterator[list[tf.Tensor]]:
-    """Columns of texts as tensors, string [rows] each, of so many rows at a time."""
+    """Columns of texts as tensors, string [rows] each, of so many rows at a time.
+
+    >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
+    [[b'a', b'b'], [b'c']]
+    """
     for start in range(0, len(columns[0]), size):
         chunk = [[*map(encoded, column[start : start + size])] for column in columns]
         yield [tf.constant(texts, tf.string) for texts in chunk]

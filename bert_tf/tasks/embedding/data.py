@@ -55,10 +55,7 @@ class EmbeddingTarget(Target):
                 "positive and negatives; remove y, or give two columns with scores"
             )
         if form == "scores":
-            return [
-                finite_number(score, lambda row=row: rows.at(row, "score"))
-                for row, score in enumerate(targets)
-            ]
+            return [finite_number(v, rows.at(row, "score")) for row, v in enumerate(targets)]
         if form == "labels":
             return list(class_names(targets, lambda row: rows.at(row, "label")))
         for row, vector in enumerate(targets):
@@ -86,13 +83,17 @@ class EmbeddingTarget(Target):
         zero = np.zeros(self.width, np.float32)
         return np.array([zero if each is None else each for each in targets], np.float32)
 
-    def encoded(self, y: Any) -> Any:
-        return y
-
 
 @dataclasses.dataclass(frozen=True)
 class NumberedTexts(GroupedRows):
     """Groups of texts ready for the model; each different text is kept once.
+
+    >>> from bert_tf.data.batching import EncodedRows
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> groups = np.array([[0, 1], [1, 1]])
+    >>> inputs, texts = NumberedTexts(encoded, groups, groups=groups).take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), texts.tolist()
+    ([[[2, 5, 3], [2, 3, 0]]], [[0, 1]])
 
     Attributes:
         encoded: the different texts.

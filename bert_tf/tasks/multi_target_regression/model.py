@@ -40,10 +40,7 @@ class Numbers(Target):
     what: ClassVar[str] = "numbers"
     plural: ClassVar[str] = "numbers"
 
-    def checked(self, rows: Columns) -> list[tuple[float, ...]]:
-        return [self._of_row(rows, row, each) for row, each in enumerate(rows.known_targets())]
-
-    def _of_row(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
+    def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
         place = rows.at(row, self.what)
         if isinstance(given, Mapping):
             missing = [name for name in self.names if name not in given]
@@ -58,7 +55,7 @@ class Numbers(Target):
                 f"{place} has {len(values)} numbers, but the targets are {', '.join(self.names)}"
             )
         return tuple(
-            finite_number(value, lambda name=name: f"{place}, {name},")
+            finite_number(value, f"{place}, {name},")
             for value, name in zip(values, self.names, strict=True)
         )
 

@@ -44,16 +44,15 @@ class ChoiceNumber(Target):
 
     what: ClassVar[str] = "label"
 
-    def checked(self, rows: Columns) -> list[int]:
-        for row, value in enumerate(rows.known_targets()):
-            count = len(rows.column("choices")[row])
-            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not is_number or value not in range(count):
-                raise UserError(
-                    f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
-                    f"of the {count} choices, counted from 0"
-                )
-        return list(map(int, rows.known_targets()))
+    def checked_one(self, rows: Columns, row: int, value: Any) -> int:
+        count = len(rows.column("choices")[row])
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or value not in range(count):
+            raise UserError(
+                f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
+                f"of the {count} choices, counted from 0"
+            )
+        return int(value)
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [rows]; 0 of a row without a label."""
