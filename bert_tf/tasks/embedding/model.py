@@ -24,7 +24,7 @@ from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
@@ -653,11 +653,11 @@ class TextEmbedder(TaskModel):
                 "requires string concatenation, which LiteRT cannot do; export a file that takes "
                 "ids"
             )
-        form, names = self.device_form(), self.input_names
-        answer = of_packed(form, names, self.cut)
-        return StringsForm(
-            names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs
-        )
+        return super().strings_form()
+
+    def decode(self, scores: tf.Tensor) -> Tensors:
+        """`embedding` float32 [batch, width]."""
+        return {"embedding": scores}
 
     def exported_functions(self) -> dict[str, Callable]:
         """`similarity` of vectors, float32 [n, width] and [m, width], to float32 [n, m]."""

@@ -1,6 +1,5 @@
 """Runs of an embedder: its files, its loss, and its predictions."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,6 @@ class EmbeddingTask(Task):
     _form: Form = "texts"
     _texts = 2
 
-    def __init__(self, config: EmbeddingRun, labels: Sequence[str] | None = None):
-        super().__init__(config, labels)
-        self.check_format()
-
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
         """`spearman` where the dev file has pairs with scores, and else `ndcg@10`."""
@@ -51,6 +46,7 @@ class EmbeddingTask(Task):
 
     def files(self, split: str) -> dict[str, Path]:
         # In BEIR's folders these are the files of judgements.
+        self.check_format()
         return {"": _path(self.config, split)}
 
     def sources(self, split: str) -> list[Path]:

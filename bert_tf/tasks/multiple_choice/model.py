@@ -58,11 +58,9 @@ class MultipleChoice(GroupModel):
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
 
-    def infer(
-        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> np.ndarray:
+    def infer(self, rows: Columns, *args: Any, **kwargs: Any) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
-        return np.stack(super().infer(rows, batch_size, verbose))
+        return np.stack(super().infer(rows, *args, **kwargs))
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""

@@ -12,8 +12,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.from_checkpoint import OF_VECTORS
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts import glue, text_files
-from bert_tf.tasks.texts.config import TextData, TextRun
+from bert_tf.tasks.texts import TextData, TextRun, glue, text_files
 from bert_tf.tasks.texts.glue import GLUE
 
 

@@ -12,8 +12,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.data.tfds import SPLITS, load_split
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import glue
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
