@@ -202,11 +202,6 @@ class Reranker(GroupModel):
         are_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
         check_has_lists(self._decide_loss(are_lists), are_lists)
 
-    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        # A query may have one passage, string [batch].
-        query, passages = super().texts_of(x)
-        return query, passages[:, tf.newaxis] if passages.shape.rank == 1 else passages
-
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """float32 [batch, passages]; NaN at padding."""
         if isinstance(y, tf.RaggedTensor):

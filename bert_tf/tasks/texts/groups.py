@@ -100,8 +100,12 @@ class GroupModel(TaskModel):
         )
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        # A text "" is padding.
-        first, others = self.texts_of(x)
+        # A text "" is padding; where each text has a target, a row may also be one text alone.
+        first, others = x
+        if isinstance(others, tf.RaggedTensor):
+            others = others.to_tensor("")
+        if others.shape.rank == 1 and self.targets_of_pairs:
+            others = others[:, tf.newaxis]
         shape = tf.shape(others)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
@@ -112,11 +116,6 @@ class GroupModel(TaskModel):
         return keras.utils.pack_x_y_sample_weight(
             features, self.encode_targets(y, is_there), weights
         )
-
-    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
-        first, others = x
-        return first, others.to_tensor("") if isinstance(others, tf.RaggedTensor) else others
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """Targets of a batch of a dataset, in a graph; bool [batch, group] is False at padding."""
