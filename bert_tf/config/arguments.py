@@ -65,6 +65,7 @@ class Arguments(Section):
     warmup_steps: Natural
     weight_decay: Weight
     # Models
+    activation: Literal["sigmoid", "identity"]
     aggregation: Literal["first", "mean", "max"]
     default_prompt: str | None
     dropout: Rate | None

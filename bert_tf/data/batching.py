@@ -7,8 +7,8 @@ at its step at once.
 
 import dataclasses
 import functools
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -37,12 +37,15 @@ class EncodedRows:
         type_ids: int32 [tokens].
         starts: int64 [rows + 1], where each row begins.
         padded_to: the length to which `take` pads; None pads to the longest of the rows.
+        others: further values of the tokens by name, [tokens]; padding has -1 in whole numbers and
+            0 in others.
     """
 
     word_ids: np.ndarray
     type_ids: np.ndarray
     starts: np.ndarray
     padded_to: int | None = None
+    others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def gather(cls, batches: Iterator[Mapping[str, tf.Tensor]]) -> "EncodedRows":
@@ -54,14 +57,16 @@ class EncodedRows:
         >>> EncodedRows.gather(iter([batch])).word_ids.tolist()
         [2, 5, 3, 2, 5, 6, 3]
         """
-        word_ids, type_ids, lengths = [], [], []
+        parts: dict[str, list[np.ndarray]] = {}
+        lengths: list[int] = []
         for batch in batches:
             mask = batch["input_mask"].numpy().astype(bool)
-            word_ids.append(batch["input_word_ids"].numpy()[mask])
-            type_ids.append(batch["input_type_ids"].numpy()[mask])
-            lengths.append(mask.sum(axis=1))
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-        return cls(np.concatenate(word_ids), np.concatenate(type_ids), starts)
+            lengths += mask.sum(axis=1).tolist()
+            for name in batch.keys() - {"input_mask"}:
+                parts.setdefault(name, []).append(batch[name].numpy()[mask])
+        found = {name: np.concatenate(each) for name, each in parts.items()}
+        ids, types = (found.pop(name) for name in ("input_word_ids", "input_type_ids"))
+        return cls(ids, types, np.cumsum([0, *lengths]), others=found)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -69,7 +74,7 @@ class EncodedRows:
         return np.diff(self.starts)
 
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs for `rows`, int32 [batch, seq_len], padded."""
+        """The encoder's inputs for `rows`, int32, and `others`, all [batch, seq_len], padded."""
         lengths = self.lengths[rows]
         place = np.arange(self.padded_to or lengths.max())[None, :]
         mask = place < lengths[:, None]
@@ -78,30 +83,107 @@ class EncodedRows:
         for name, values in (("input_word_ids", self.word_ids), ("input_type_ids", self.type_ids)):
             inputs[name] = np.zeros(mask.shape, np.int32)
             inputs[name][mask] = values[source]
+        for name, values in self.others.items():
+            padding = -1 if values.dtype.kind == "i" else 0
+            inputs[name] = np.full(mask.shape, padding, values.dtype)
+            inputs[name][mask] = values[source]
         return inputs
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingRows(ABC):
-    """Labelled rows that a model can be trained on; see `training_batches` for an example.
+class TrainingRows:
+    """Packed rows that a model can be trained on.
 
-    For rows of a fixed length, a copy is made whose `encoded`, the packed inputs, is padded to that
-    length. `take` must read the rows from `encoded`.
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> inputs, targets = TrainingRows(encoded, np.array([1, 0])).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[2, 5, 3], [2, 3, 0]], [1, 0])
+
+    For rows of a fixed length, a copy is made whose `encoded` is padded to that length. A subclass
+    must read its inputs from there.
+
+    Attributes:
+        encoded: the packed inputs.
+        targets: [rows, ...], or a dict of such arrays; None if there are none.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     encoded: EncodedRows
+    targets: Any = None
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def gather(cls, batches: Iterable[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]) -> Self:
+        """Joins batches of padded inputs, and of what the other attributes are, by name."""
+        found = []
+
+        def inputs() -> Iterator[Mapping[str, tf.Tensor]]:
+            for features, others in batches:
+                found.append(others)
+                yield features
+
+        encoded = EncodedRows.gather(inputs())
+        return cls(encoded, **tf.nest.map_structure(lambda *each: np.concatenate(each), *found))
 
     @property
     def lengths(self) -> np.ndarray:
         """int64 [rows]: tokens of each row."""
         return self.encoded.lengths
 
-    @abstractmethod
     def take(self, rows: np.ndarray) -> tuple:
-        """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...].
+        """The inputs of some rows, and their targets and weights if any, each [batch, ...]."""
+        others = [each for each in (self.targets, self.weights) if each is not None]
+        return self.inputs(rows), *tf.nest.map_structure(lambda each: each[rows], others)
 
-        The weights of the rows follow, if the rows have weights.
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, seq_len]."""
+        return self.encoded.take(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedRows(TrainingRows):
+    """Rows that are groups of packed texts.
+
+    >>> word_ids = np.array([2, 5, 3, 2, 3, 2, 3])
+    >>> encoded = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
+    >>> rows = GroupedRows(encoded, np.array([1, 0]), groups=np.array([[0, 1], [2, -1]]))
+    >>> inputs, targets = rows.take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[[2, 5, 3], [2, 3, 0]], [[2, 3, 0], [0, 0, 0]]], [1, 0])
+
+    Attributes:
+        encoded: the packed texts.
+        targets, weights: as of `TrainingRows`.
+        groups: int [rows, width], the texts of each row by their numbers; -1 fills up.
+        of_texts: whether the targets are of texts, [rows, width].
+    """
+
+    groups: np.ndarray = dataclasses.field(kw_only=True)
+    of_texts: bool = False
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of each row's longest text."""
+        return np.where(self.groups < 0, 0, self.encoded.lengths[self.groups]).max(axis=1)
+
+    def take(self, rows: np.ndarray) -> tuple:
+        inputs, targets, *weights = super().take(rows)
+        width = inputs["input_mask"].shape[1]
+        return inputs, targets[:, :width] if self.of_texts else targets, *weights
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer texts.
+
+        The width is that of the largest group, or of all if rows are padded to a fixed length.
         """
+        groups = self.groups[rows]
+        if not self.encoded.padded_to:
+            groups = groups[:, : (groups >= 0).sum(axis=1).max()]
+        is_there, found = groups >= 0, {}
+        for name, values in self.encoded.take(groups[is_there]).items():
+            found[name] = np.zeros((*groups.shape, values.shape[1]), values.dtype)
+            found[name][is_there] = values
+        return found
 
 
 def training_batches(
@@ -117,11 +199,9 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless batches of (inputs, targets), or (inputs, targets, weights), from step `start` on.
 
-    >>> class Labelled(TrainingRows):  # row k has label k
-    ...     def take(self, rows):
-    ...         return self.encoded.take(rows), rows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> batches = training_batches(Labelled(encoded), batch_size=2, seed=0, start=0, shuffle=False)
+    >>> examples = TrainingRows(encoded, np.array([0, 1]))
+    >>> batches = training_batches(examples, batch_size=2, seed=0, start=0, shuffle=False)
     >>> inputs, labels = next(batches.as_numpy_iterator())
     >>> inputs["input_word_ids"].tolist(), labels.tolist()
     ([[2, 5, 3], [2, 3, 0]], [0, 1])

@@ -60,6 +60,18 @@ class Columns:
     classes: tuple[str, ...] = ()
     path: Path | None = None
 
+    @classmethod
+    def of_file(
+        cls, path: Path, names: Sequence[str], rows: Iterable[tuple], **others: Any
+    ) -> Self:
+        """Rows of a file, not checked yet: of each its place, its inputs and its target.
+
+        >>> Columns.of_file(Path("a.tsv"), ["text"], [(2, "a film", "good")]).at(0, "label")
+        'a.tsv, line 2: label'
+        """
+        places, *values, targets = columns_of_rows(rows, len(names) + 2)
+        return cls(tuple(names), tuple(values), targets, str(path), places, path=path, **others)
+
     def __len__(self) -> int:
         return len(self.values[0])
 
@@ -303,13 +315,18 @@ class Target(ABC):
     plural: ClassVar[str] = "labels"
     is_optional: ClassVar[bool] = False
 
-    @abstractmethod
     def checked(self, rows: Columns) -> list:
         """The targets of rows, none of which is missing, in the form that this type has in Python.
 
         Raises:
             UserError: a value that is no such target, with its place.
         """
+        given = enumerate(rows.known_targets())
+        return [self.checked_one(rows, row, value) for row, value in given]
+
+    def checked_one(self, rows: Columns, row: int, value: Any) -> Any:
+        """The target of one row, likewise; a type that defines `checked` may do without."""
+        raise NotImplementedError
 
     @abstractmethod
     def numbers(self, rows: Columns) -> np.ndarray:
@@ -321,9 +338,9 @@ class Target(ABC):
             UserError: a target that the model cannot predict, with its place.
         """
 
-    @abstractmethod
     def encoded(self, y: Any) -> Any:
         """The targets of a batch of a dataset, in a graph, as `numbers` has them."""
+        return y
 
     def plain(self, rows: Rows) -> Rows:
         """The rows with targets as `checked` takes them, if they may have another form too.

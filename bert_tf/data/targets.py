@@ -121,11 +121,11 @@ class Labels(Label):
     def plain(self, rows: Rows) -> Rows:
         return rows
 
-    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
+    def checked(self, rows: Columns) -> list:
         """The names of each row; a row may have none."""
-        return [self._names(rows, row, each) for row, each in enumerate(rows.known_targets())]
+        return Target.checked(self, rows)
 
-    def _names(self, rows: Columns, row: int, value: Any) -> tuple[str, ...]:
+    def checked_one(self, rows: Columns, row: int, value: Any) -> tuple[str, ...]:
         place = rows.at(row, self.what)
         if isinstance(value, str | bytes | int | float):
             raise UserError(f"{place} is {value!r}; give a list of labels, which may be empty")
@@ -179,11 +179,8 @@ class Number(Target):
 
     what: ClassVar[str] = "label"
 
-    def checked(self, rows: Columns) -> list[float]:
-        return [
-            finite_number(value, lambda row=row: rows.at(row, self.what))
-            for row, value in enumerate(rows.known_targets())
-        ]
+    def checked_one(self, rows: Columns, row: int, value: Any) -> float:
+        return finite_number(value, rows.at(row, self.what))
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """float32 [rows]; 0 of a row without a number."""
@@ -200,15 +197,15 @@ class Number(Target):
             return text
 
 
-def finite_number(value: Any, place: Any) -> float:
+def finite_number(value: Any, place: str) -> float:
     """A value as a number. Raises UserError if it is not one of float32; `place` gives its place.
 
-    >>> finite_number(2, lambda: "score 0")
+    >>> finite_number(2, "score 0")
     2.0
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if not is_number or not abs(value) <= _LARGEST:
-        raise UserError(f"{place()} is {quoted(value)}, not a finite number")
+        raise UserError(f"{place} is {quoted(value)}, not a finite number")
     return float(value)
 
 

@@ -118,7 +118,7 @@ class _Data:
             say_cut(model, rows.values)
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
-            examples = model.examples(rows)
+            examples = model.examples(rows, self.task.class_weight)
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
 

@@ -94,13 +94,19 @@ def fit(
         UserError: inputs or targets that do not fit the model or each other; one sentence with
             the position.
     """
+    x, validation_data = (inputs.of_generator(each, False) for each in (x, validation_data))
     options: dict[str, Any] = {
         "epochs": epochs,
         "verbose": verbose,
+        "callbacks": callbacks,
+        "class_weight": class_weight,
         "initial_epoch": initial_epoch,
+        "steps_per_epoch": steps_per_epoch,
+        "validation_data": validation_data,
+        "validation_steps": validation_steps,
+        "validation_batch_size": validation_batch_size,
         "validation_freq": validation_freq,
     }
-    x, validation_data = (inputs.of_generator(each, False) for each in (x, validation_data))
     adapter = _settings_of(lora)
     model.remember({})  # what an earlier `fit` found
     _check_teaching(model, teacher, distillation)
@@ -110,22 +116,8 @@ def fit(
                 "fit on ids requires targets, even with a teacher; give y, or fit on strings"
             )
         with _taught(model, teacher, distillation), _adapted(model, adapter):
-            return EncoderModel.fit(
-                model,
-                x,
-                y,
-                batch_size,
-                callbacks=callbacks,
-                validation_split=validation_split,
-                validation_data=validation_data,
-                shuffle=shuffle,
-                class_weight=class_weight,
-                sample_weight=sample_weight,
-                steps_per_epoch=steps_per_epoch,
-                validation_steps=validation_steps,
-                validation_batch_size=validation_batch_size,
-                **options,
-            )
+            options |= {"validation_split": validation_split, "sample_weight": sample_weight}
+            return EncoderModel.fit(model, x, y, batch_size, shuffle=shuffle, **options)
     labelled = True
     if learning_rate is not None:
         check_not_compiled(model, "learning_rate", "the optimizer in compile")
@@ -159,30 +151,28 @@ def fit(
         batches = model._batches(examples, batch_size, seed, first, shuffle)
         model._epochs_drawn += epochs - initial_epoch
         class_weight, steps_per_epoch = None, steps
-    options |= {"class_weight": class_weight, "steps_per_epoch": steps_per_epoch}
     validation_batch_size = validation_batch_size or batch_size
+    options |= {
+        "class_weight": class_weight,
+        "steps_per_epoch": steps_per_epoch,
+        "validation_batch_size": validation_batch_size,
+    }
     is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
-    if inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
-        options |= {
-            "validation_data": validation_data,
-            "validation_steps": validation_steps,
-            "validation_batch_size": validation_batch_size,
-        }
-    else:
+    if not inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
         if not isinstance(validation_data, Columns):
-            validation_data = _validation_rows(model, validation_data, validation_steps)
+            validation_data = validation_rows(model, validation_data, validation_steps)
         # What is wrong with them shows before the training.
         if model.target is not None and validation_data.targets is not None:
             model.target.numbers(validation_data)
         validation = _Validation(
             model, validation_data, validation_batch_size, verbose, validation_freq
         )
-        callbacks = _first(validation, callbacks)
+        options |= {"callbacks": _first(validation, callbacks), "validation_data": None}
     with _taught(model, teacher, distillation, labelled), _adapted(model, adapter):
         if not model.is_compiled_by_user():
             _compile_for(model, steps * epochs, learning_rate)
         try:
-            return EncoderModel.fit(model, batches, callbacks=callbacks, shuffle=False, **options)
+            return EncoderModel.fit(model, batches, shuffle=False, **options)
         except tf.errors.InvalidArgumentError as error:
             raise _explained(error) from None
 
@@ -319,7 +309,7 @@ def evaluate(
     check_ready(model)
     rows = _rows_of(model, x, y, steps, "x")
     say_cut(model, rows.values)
-    return _scored(model, rows, batch_size, verbose)
+    return scored(model, rows, batch_size, verbose)
 
 
 def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:
@@ -360,7 +350,7 @@ def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Column
     return model.given(x, y)
 
 
-def _validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
+def validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
     """The validation data as checked rows: a dataset, (x, y), or x alone where it has the rest."""
     is_list = isinstance(data, list | tuple) and len(data) > 0
     has_targets = model.target is not None and not (is_list and isinstance(data[0], Mapping))
@@ -374,7 +364,7 @@ def _validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
     return _rows_of(model, x, y, steps, "validation_data")
 
 
-def _scored(model: Any, rows: Any, batch_size: int | None, verbose: int | str) -> dict[str, float]:
+def scored(model: Any, rows: Any, batch_size: int | None, verbose: int | str) -> dict[str, float]:
     """The official metrics of a model on rows."""
     return official_metrics(model, model.infer(rows, batch_size, verbose), rows)
 
@@ -455,7 +445,7 @@ class _Validation(keras.callbacks.Callback):
         every = self._every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
-            self.metrics = _scored(self._owner, self._rows, self._batch_size, self._verbose)
+            self.metrics = scored(self._owner, self._rows, self._batch_size, self._verbose)
             if logs is not None:
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 

@@ -75,7 +75,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
     Raises:
         UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
     """
-    if not is_keras_file(path):
+    if Path(path).suffix != keras_files.SUFFIX:
         try:
             checkpoint = reading.find(path)
         except UserError:
@@ -274,12 +274,3 @@ def trained_with(run: Path) -> RunConfig:
     """The configuration that a run's final weights were trained with; of a search the best one."""
     best = run / of_run.BEST_FILE
     return load_config(best if best.exists() else run / of_run.RUN_FILE)
-
-
-def is_keras_file(path: str | os.PathLike) -> bool:
-    """Whether `path` has the ending of a `.keras` file.
-
-    >>> is_keras_file("model.keras"), is_keras_file("runs/reviews")
-    (True, False)
-    """
-    return Path(path).suffix == keras_files.SUFFIX

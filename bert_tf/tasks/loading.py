@@ -19,7 +19,6 @@ from bert_tf.tasks.from_checkpoint import (
     check_head,
     family_at,
     find,
-    is_keras_file,
     length_read,
     origin_of,
     say,
@@ -90,7 +89,7 @@ def load_model(
             "each with hub.load, or export another kind"
         )
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
-    if is_keras_file(path) and is_whole:
+    if Path(path).suffix == keras_files.SUFFIX and is_whole:
         model = keras_files.read(Path(path))
         if getattr(model, "has_tokenizer", False):
             # As it was saved, the compiled optimizer and frozen layers included.

@@ -34,6 +34,9 @@ class Task(ABC):
 
     # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
     best_metric: str
+    # What the rows of each class weigh in the loss, by its number, once the training rows are
+    # known; None if all weigh alike.
+    class_weight: Mapping[int, float] | None = None
     # What `data.format` may be, where `check_format` is to check it.
     formats: tuple[str, ...] = ()
 
@@ -71,8 +74,11 @@ class Task(ABC):
         Usually this is one file with the suffix ""; MNLI has several dev and test files.
         """
         self.check_format()
-        name = getattr(self.data, split) or f"{split}.{self.data.format}"
-        return {"": Path(self.data.path) / name}
+        return {"": Path(self.data.path) / (getattr(self.data, split) or self.default_name(split))}
+
+    def default_name(self, split: str) -> str:
+        """The name of the file of "train", "dev" or "test" if none is configured."""
+        return f"{split}.{self.data.format}"
 
     def train_files(self) -> list[Path]:
         """All files to train on; the file of "train" comes first."""

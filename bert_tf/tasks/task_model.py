@@ -4,13 +4,16 @@ A task model owns its encoder, its preprocessing, its labels and its decoding. E
 in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
+import contextlib
 import dataclasses
+import inspect
 import os
+import re
 from abc import abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar, cast
 
 import keras
 import numpy as np
@@ -32,7 +35,7 @@ from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.config.arguments import checked
+from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.targets import Label, check_class_names, class_names
@@ -40,7 +43,6 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear
-from bert_tf.encoder.saving import freeze
 from bert_tf.errors import UserError
 from bert_tf.export import LITERT, SAVED_MODEL
 from bert_tf.export.litert.calibration import rows_of_texts
@@ -120,8 +122,10 @@ class TaskModel(EncoderModel):
     cuts_texts: ClassVar[bool] = True
     # As in `Network`.
     reads_rows: ClassVar[bool] = False
-    # The arguments of `answers` by which one call of `predict` differs from another.
+    # The arguments by which one call of `predict` differs from another: settings, or arguments of
+    # `asked`; and whether a program that calls a LiteRT file may set such settings.
     answer_options: ClassVar[tuple[str, ...]] = ()
+    devices_decide: ClassVar[bool] = False
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
@@ -157,6 +161,8 @@ class TaskModel(EncoderModel):
         uses_pooler: bool = True,
         **kwargs: Any,
     ):
+        # TextClassifier -> text_classifier
+        kwargs.setdefault("name", re.sub("(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower())
         super().__init__(encoder, head, uses_pooler=uses_pooler, **kwargs)
         encoder.config.check_length("max_length", max_length or 0)
         longest = encoder.config.max_position_embeddings
@@ -235,6 +241,10 @@ class TaskModel(EncoderModel):
         model.__dict__ |= self.__dict__ | {"_network": network, "_functions": UserDict()}
         return model
 
+    def is_on_device(self) -> bool:
+        """Whether a LiteRT file computes the answers of this model."""
+        return self._network is not None or "ask" in vars(self)
+
     @property
     def has_tokenizer(self) -> bool:
         """Whether the model was made with a tokenizer."""
@@ -256,19 +266,7 @@ class TaskModel(EncoderModel):
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
         """Texts, or pairs of texts, as ids without padding."""
-        read, counts = long_texts.reader(self).at_once, []
-
-        def packed() -> Iterator[Mapping[str, tf.Tensor]]:
-            for start in range(0, len(columns[0]), _CHUNK):
-                chunk = [map(encoded, column[start : start + _CHUNK]) for column in columns]
-                windows = read([tf.constant([*each], tf.string) for each in chunk])
-                counts.append(windows.counts)
-                yield windows.features
-
-        rows = EncodedRows.gather(packed())
-        # A row is its windows end to end.
-        firsts = np.cumsum(np.concatenate([[0], *counts]))
-        return dataclasses.replace(rows, starts=rows.starts[firsts])
+        return EncodedRows.gather(map(self.packed, in_chunks(columns, _CHUNK)))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have more tokens than the model reads, so that their texts are cut.
@@ -564,17 +562,14 @@ class TaskModel(EncoderModel):
                 f"this {cls.__name__} was saved by a later bert_tf (format {written}); update "
                 "bert_tf to load it"
             )
-        frozen = fields.pop("frozen", ())
         settings = TokenizerSettings.from_parts(
             fields.pop("lower_case", True),
             fields.pop("tokenizer_settings", {}),
             f"this {cls.__name__}",
         )
         vocabulary = fields.pop("vocabulary", None), settings
-        encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))
-        model = cls(encoder, None, **fields)
+        model = cast(Self, super().from_config(fields | {"tokenizer": None}))
         model._vocabulary = vocabulary
-        freeze(model, frozen)
         return model
 
     def save_assets(self, folder: str) -> None:
@@ -926,8 +921,8 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: a target that the model cannot predict.
         """
-        targets = known_target(self).numbers(rows)
-        return EncodedTexts(
+        targets = cast(Target, self.target).numbers(rows)
+        return TrainingRows(
             self.encoded(rows.values), targets, _weights(rows, targets, class_weight)
         )
 
@@ -936,7 +931,7 @@ class TaskModel(EncoderModel):
 
         `x` is a tuple of columns.
         """
-        features, targets = self.packed(x), known_target(self).encoded(y)
+        features, targets = self.packed(x), cast(Target, self.target).encoded(y)
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
@@ -1017,17 +1012,31 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the inputs are not what the model takes.
         """
-        rows, single = inputs.asked(x, asked_columns(cls, model))
-        say_cut(model, columns_of(rows))
-        answers = each_answer(
-            model,
-            "serving_default",
-            rows,
-            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
-            batch_size,
-            verbose,
-        )
+        settings = {name: options.pop(name) for name in cls.setting_names if name in options}
+        with _answering(cls, model, settings):
+            rows, single, signature = cls.asked(model, x, **options)
+            say_cut(model, columns_of(rows))
+            answers = each_answer(
+                model,
+                signature,
+                rows,
+                lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
+                batch_size,
+                verbose,
+            )
         return answers[0] if single else answers
+
+    @classmethod
+    def asked(cls, model: Answers, x: Any, **options: Any) -> "Asked":
+        """What `answers` asks; it takes the options of `predict` that are no settings.
+
+        Raises:
+            UserError: the inputs are not what the model takes.
+        """
+        return Asked(*inputs.asked(x, asked_columns(cls, model)))
+
+    def check_settings(self) -> None:
+        """Raises UserError if a setting that one call of `predict` may change has a wrong value."""
 
     def exported_functions(self) -> dict[str, Callable]:
         """What a program that loads an export in Python finds in it besides `serve`, by name.
@@ -1037,36 +1046,55 @@ class TaskModel(EncoderModel):
         return {}
 
 
-@dataclasses.dataclass(frozen=True)
-class EncodedTexts(TrainingRows):
-    """Texts ready for the model.
+class Asked(NamedTuple):
+    """Rows to answer, whether `predict` was given a single one, and the signature to call."""
 
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
-    >>> inputs["input_word_ids"].tolist(), targets.tolist()
-    ([[2, 5, 3], [2, 3, 0]], [1, 0])
+    rows: Sequence[Row]
+    single: bool
+    signature: str = "serving_default"
 
-    Attributes:
-        encoded: the packed texts.
-        targets: [rows, ...].
-        weights: float32 [rows], the weight of each row; None if all count equally.
+
+@contextlib.contextmanager
+def _answering(cls: type[TaskModel], model: Any, settings: Mapping[str, Any]) -> Iterator[None]:
+    """While a model of a class answers with the settings of one call; None leaves its own.
+
+    Raises:
+        UserError: it is an export with another setting, or a value is wrong.
     """
+    changed = {}
+    for name, value in settings.items():
+        value = checked_argument(name, value)
+        # Exports of 0.2.0 do not name all settings.
+        usual = inspect.signature(cls).parameters[name].default
+        if value is not None and value != (known := model.settings.get(name, usual)):
+            is_export = not isinstance(model, TaskModel)
+            if is_export or model.is_on_device() and not cls.devices_decide:
+                raise UserError(
+                    f"the export answers with {name}={known!r}; export the model again with "
+                    f"{name}={value!r}, or leave it out"
+                )
+            changed[name] = value
+    before = {name: getattr(model, name) for name in changed}
+    try:
+        for name, value in changed.items():
+            setattr(model, name, value)
+        if changed:
+            model.check_settings()
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(model, name, value)
 
-    targets: np.ndarray
-    weights: np.ndarray | None = None
 
-    def take(self, rows: np.ndarray) -> tuple:
-        """The model's inputs, targets [batch, ...], and weights if there are any."""
-        weights = None if self.weights is None else self.weights[rows]
-        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets_of(rows), weights)
+def in_chunks(columns: Sequence[Sequence[Text]], size: int) -> Iterator[list[tf.Tensor]]:
+    """Columns of texts as tensors, string [rows] each, of so many rows at a time.
 
-    def targets_of(self, rows: np.ndarray) -> np.ndarray:
-        """The targets of some rows, [batch, ...]."""
-        return self.targets[rows]
-
-    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs, [batch, seq_len]."""
-        return self.encoded.take(rows)
+    >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
+    [[b'a', b'b'], [b'c']]
+    """
+    for start in range(0, len(columns[0]), size):
+        chunk = [[*map(encoded, column[start : start + size])] for column in columns]
+        yield [tf.constant(texts, tf.string) for texts in chunk]
 
 
 def _weights(
@@ -1090,11 +1118,6 @@ _LOSSES: Mapping[str, Callable[[], dict[str, Any]]] = {
     },
     "values": lambda: {"loss": keras.losses.MeanSquaredError()},
 }
-
-
-def known_target(model: Any) -> Target:
-    """The target of a model that has one."""
-    return model.target
 
 
 def head_dropout(model: TaskModel, rate: float | None) -> Dropout:

@@ -47,8 +47,8 @@ class NonFinite:
 
     After the last update the weights are checked, because no further loss would show the problem.
 
-    The batch is written to `nonfinite-step-00001000.npz`, with its inputs and targets under their
-    own names.
+    The batch is written to `nonfinite-step-00001000.npz`, with its inputs, targets and weights
+    under their own names.
 
     Attributes:
         total: updates of the whole run.
@@ -100,7 +100,7 @@ class NonFinite:
         path = self.folder / f"nonfinite-step-{step:08d}.npz"
         (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
         arrays: dict[str, Any] = {}
-        for name, part in zip(("inputs", "targets"), batch, strict=True):
+        for name, part in zip(("inputs", "targets", "weights"), batch, strict=False):
             arrays |= part if isinstance(part, dict) else {name: part}
         with atomic_path(path) as new:
             np.savez(new, **arrays)

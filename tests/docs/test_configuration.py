@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.config import data, train, yaml_files
 from bert_tf.config.schema import schema
-from bert_tf.tasks.embedding.config import EmbeddingTrain
+from bert_tf.tasks.embedding import EmbeddingTrain
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAME = "reference/configuration"

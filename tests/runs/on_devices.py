@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.cli import parser
-from bert_tf.tasks.task_model import EncodedTexts
+from bert_tf.data.batching import TrainingRows
 
 
 def main(devices: int, commands: list[list[str]]) -> None:
@@ -46,15 +46,15 @@ def main(devices: int, commands: list[list[str]]) -> None:
 def record_rows() -> list[list[int]]:
     """The rows of every batch that is made to train a classifier on, from now on."""
     taken = []
-    take = EncodedTexts.take
+    take = TrainingRows.take
 
-    def recording_take(self: EncodedTexts, rows: np.ndarray) -> tuple:
+    def recording_take(self: TrainingRows, rows: np.ndarray) -> tuple:
         # Otherwise the form of a batch is asked for, or the fingerprint of all of them.
         if rows.any() and len(rows) < len(self.lengths):
             taken.append(rows.tolist())
         return take(self, rows)
 
-    EncodedTexts.take = recording_take
+    TrainingRows.take = recording_take
     return taken
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.config.reading import load_config
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.runs import fingerprint as module
 from bert_tf.runs.fingerprint import fingerprint, of_corpus, of_files, of_sizes
-from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.texts.glue import mrpc_sources
 from tests import tiny
 
@@ -18,7 +17,12 @@ def windows():
     """Three rows of 2, 3 and 2 tokens."""
     ids = np.arange(5, 12, dtype=np.int32)
     encoded = EncodedRows(ids, np.zeros(7, np.int32), np.array([0, 2, 5, 7]))
-    return WindowRows(encoded, np.array([1, 0, 1], np.int32), np.array([1, 2, 1], np.int32))
+    starts, ends = np.array([[1, 0, 1], [1, 2, 1]], np.int32)
+    return TrainingRows(encoded, {"start": starts, "end": ends})
+
+
+def learning(rows, **targets):
+    return dataclasses.replace(rows, targets=rows.targets | targets)
 
 
 def test_the_same_rows_have_the_same_fingerprint():
@@ -37,8 +41,8 @@ def changed(rows, **encoded):
         lambda rows: changed(rows, type_ids=rows.encoded.type_ids + 1),
         lambda rows: changed(rows, starts=np.array([0, 3, 5, 7])),
         lambda rows: changed(rows, starts=np.array([0, 2, 5])),
-        lambda rows: dataclasses.replace(rows, starts=rows.starts + 1),
-        lambda rows: dataclasses.replace(rows, ends=rows.ends[::-1] + 1),
+        lambda rows: learning(rows, start=rows.targets["start"] + 1),
+        lambda rows: learning(rows, end=rows.targets["end"][::-1] + 1),
     ],
 )
 def test_other_tokens_segments_rows_or_targets_have_another(other):

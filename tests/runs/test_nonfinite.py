@@ -59,10 +59,11 @@ def spoil_a_row(monkeypatch, spoil):
     return marker
 
 
-def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
+@pytest.mark.parametrize("weights", ["null", "balanced"])
+def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path, weights):
     run = tmp_path / "run"
     with pytest.raises(Diverged) as told:
-        runs.finetune(load(), run)
+        runs.finetune(load(f"data.class_weights={weights}"), run)
 
     (written,) = run.glob("nonfinite-step-*.npz")
     step = int(written.stem.removeprefix("nonfinite-step-"))
@@ -72,6 +73,7 @@ def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
     batch = np.load(written)
     assert batch["input_word_ids"].shape[0] == batch["targets"].shape[0] == 8
     assert (batch["input_word_ids"] == spoil_a_row).sum() == 1
+    assert ("weights" in batch) == (weights == "balanced")
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bert_tf.config.run import PRETRAINING, RunConfig
 from bert_tf.tasks import registry
-from bert_tf.tasks.question_answering.config import QuestionAnsweringData
+from bert_tf.tasks.question_answering import QuestionAnsweringData
 from bert_tf.tasks.texts.text_files import tfds_glue_task
-from bert_tf.tasks.token_classification.config import TokenClassificationData
+from bert_tf.tasks.token_classification import TokenClassificationData
 
 
 class Benchmark(NamedTuple):

@@ -8,7 +8,7 @@ from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.config.section import Positive
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData, TextRun
+from bert_tf.tasks.texts import TextData, TextRun
 
 Weights = Annotated[dict[str, Positive], Field(min_length=1)]
 

@@ -22,7 +22,7 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
 from bert_tf.tasks.embedding.losses import CosineRegression
 from bert_tf.tasks.embedding.model import TextEmbedder
-from bert_tf.tasks.fitting import official_metrics, random_seed
+from bert_tf.tasks.fitting import random_seed, scored, validation_rows
 
 # setfit's defaults, with PyTorch's optimizer.
 _RECIPE = FinetuningTrain(
@@ -106,16 +106,13 @@ def train(
     recipe |= {"epochs": epochs, "seed": random_seed() if seed is None else seed}
     rows = model.given(x, y)
     model.learn_from(rows)
-    held = None
-    if validation_data is not None:
-        if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
-            raise UserError("validation_data must be two entries, (inputs, labels)")
-        held = model.given(*validation_data)
+    held = None if validation_data is None else validation_rows(model, validation_data, None)
+    if held is not None:
         model.target.numbers(held)
     model.remember({})  # what an earlier `fit` found
     history = learn(model, rows, _RECIPE.model_copy(update=recipe), verbose)
     if held is not None:
-        metrics = official_metrics(model, model.infer(held, verbose=0), held)
+        metrics = scored(model, held, None, 0)
         model.remember(metrics)
         history.history |= {f"val_{name}": [value] for name, value in metrics.items()}
     return history

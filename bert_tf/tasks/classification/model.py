@@ -101,7 +101,6 @@ class TextClassifier(TaskModel):
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
-        kwargs.setdefault("name", "text_classifier")
         head = {"dropout": dropout, "num_classes": None}
         super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
         self.pair, self.normalize = pair, normalize

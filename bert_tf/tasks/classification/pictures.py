@@ -6,7 +6,7 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
-from bert_tf.interpret.importance import Importances, Inputs, log_odds
+from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
@@ -15,13 +15,8 @@ class ClassificationPictures(TextPictures):
     """Pictures of a classifier."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        subject, names = self.subject, self.subject.model.labels
-        best = int(tf.argmax(output[0]))
-        explained = subject.explain(
-            [f"the log-odds of {names[best]}"],
-            inputs,
-            lambda rows: log_odds(subject.model(rows, training=False), best)[:, None],
-        )
+        names, best = self.subject.model.labels, int(tf.argmax(output[0]))
+        explained = self.of_class(f"of {names[best]}", inputs, best)
         return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:

@@ -1,15 +1,15 @@
 """Runs of classification: labelled texts, GLUE's and one's own."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Label
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
+from bert_tf.errors import UserError
 from bert_tf.tasks.classification import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.texts.glue import GLUE
@@ -27,8 +27,6 @@ class Classification(TextTask):
     best_metric = "accuracy"
     data: ClassificationData
 
-    _weights: tuple[float, ...] | None = None
-
     @property
     def target(self) -> Label:
         return Label(self.labels)
@@ -39,16 +37,11 @@ class Classification(TextTask):
         if self.data.class_weights is not None:
             used = self.target.numbers(rows)[: self.data.train_rows]
             counts = np.bincount(used, minlength=len(self.labels))
-            self._weights = class_weights(self.data.class_weights, self.labels, counts)
+            weights = class_weights(self.data.class_weights, self.labels, counts)
+            self.class_weight = dict(enumerate(weights))
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextClassifier:
         return TextClassifier(encoder, tokenizer, self.labels, **self.settings())
-
-    def compile(self, model: TextClassifier, **options: Any) -> None:
-        """Compiles `model` with cross-entropy, where classes may have weights."""
-        if self._weights is not None:
-            options |= model.own_losses() | {"loss": WeightedCrossEntropy(self._weights)}
-        model.compile(**options)
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
         """The labels; where GLUE has numbers and TFDS words, `submitted` are the numbers."""
@@ -64,3 +57,32 @@ class Classification(TextTask):
         if is_known or {*(rows.targets or ())} != {_SECRET}:
             return rows
         return dataclasses.replace(rows, targets=None)
+
+
+def class_weights(
+    setting: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
+) -> tuple[float, ...]:
+    """The weight of each class, such that rows weigh 1 on average.
+
+    The loss is then still a mean over rows, and its gradient as large as without weights.
+
+    Args:
+        setting: "balanced", which gives every class the same total weight, or weights for some
+            labels; other labels have weight 1.
+        labels: names of the classes.
+        counts: int [classes], rows of each in the training data.
+
+    Raises:
+        UserError: a weight is given for a name that is not a label.
+    """
+    if isinstance(setting, str):
+        weights = 1 / np.maximum(counts, 1)
+    else:
+        for name in setting:
+            if name not in labels:
+                raise UserError(
+                    f"data.class_weights has {name!r}, which is not a label; the labels are "
+                    f"{', '.join(labels)}"
+                )
+        weights = np.array([setting.get(name, 1.0) for name in labels])
+    return tuple((weights * counts.sum() / (weights * counts).sum()).tolist())

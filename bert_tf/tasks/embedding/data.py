@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bert_tf.data.batching import TrainingRows
+from bert_tf.data.batching import GroupedRows
 from bert_tf.data.columns import Columns, Target
 from bert_tf.data.targets import class_names, finite_number
 from bert_tf.errors import UserError
@@ -55,10 +55,7 @@ class EmbeddingTarget(Target):
                 "positive and negatives; remove y, or give two columns with scores"
             )
         if form == "scores":
-            return [
-                finite_number(score, lambda row=row: rows.at(row, "score"))
-                for row, score in enumerate(targets)
-            ]
+            return [finite_number(v, rows.at(row, "score")) for row, v in enumerate(targets)]
         if form == "labels":
             return list(class_names(targets, lambda row: rows.at(row, "label")))
         for row, vector in enumerate(targets):
@@ -86,46 +83,38 @@ class EmbeddingTarget(Target):
         zero = np.zeros(self.width, np.float32)
         return np.array([zero if each is None else each for each in targets], np.float32)
 
-    def encoded(self, y: Any) -> Any:
-        return y
-
 
 @dataclasses.dataclass(frozen=True)
-class NumberedTexts(TrainingRows):
+class NumberedTexts(GroupedRows):
     """Groups of texts ready for the model; each different text is kept once.
 
     >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> rows = NumberedTexts(encoded, np.array([[0, 1], [1, 1]]))
-    >>> inputs, texts = rows.take(np.array([0]))
+    >>> groups = np.array([[0, 1], [1, 1]])
+    >>> inputs, texts = NumberedTexts(encoded, groups, groups=groups).take(np.array([0]))
     >>> inputs["input_word_ids"].tolist(), texts.tolist()
     ([[[2, 5, 3], [2, 3, 0]]], [[0, 1]])
 
     Attributes:
         encoded: the different texts.
-        texts: int32 [rows, texts], the numbers of the texts of each row.
-        targets: [rows, ...]; None if the numbers of the texts are the targets.
+        targets: [rows, ...]; the numbers of the texts where rows have none.
+        groups: int32 [rows, texts], the numbers of the texts of each row.
         uncounted: tokens at the start of each text that do not count in pooling.
     """
 
-    texts: np.ndarray
-    targets: np.ndarray | None = None
     uncounted: int = 0
 
     @property
     def lengths(self) -> np.ndarray:
         """int64 [rows]: tokens of all texts of each row."""
-        return self.encoded.lengths[self.texts].sum(axis=1)
+        return self.encoded.lengths[self.groups].sum(axis=1)
 
-    def take(self, rows: np.ndarray) -> tuple:
-        """The inputs of all texts, [batch, texts, seq_len], and the targets."""
-        texts = self.texts[rows]
-        flat = self.encoded.take(texts.ravel())
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        found = super().inputs(rows)
         if self.uncounted:
-            counted = np.arange(flat["input_mask"].shape[1]) >= self.uncounted
-            flat[POOLING_MASK] = flat["input_mask"] * counted.astype(np.int32)
-        features = {name: each.reshape(*texts.shape, -1) for name, each in flat.items()}
-        return features, texts if self.targets is None else self.targets[rows]
+            counted = np.arange(found["input_mask"].shape[2]) >= self.uncounted
+            found[POOLING_MASK] = found["input_mask"] * counted.astype(np.int32)
+        return found
 
 
 class Ranking(NamedTuple):

@@ -9,10 +9,9 @@ import numpy as np
 
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
-from bert_tf.data.tables import as_text, read_table, read_tsv
+from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.data.targets import Number
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import read_json_lines
 from bert_tf.retrieval.collection import Collection, read_beir, read_triples
 from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form
@@ -78,8 +77,18 @@ def _table(path: Path, file_format: str) -> Columns:
     rows = list(_rows_of_table(path, file_format))
     if not rows:
         raise UserError(f"{path} has no rows")
-    first = rows[0][1]
-    texts, target, form = _shape_of(path, *rows[0])
+    line, first = rows[0]
+    # A negative is not needed.
+    shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*first}), None)
+    if shape is None:
+        raise UserError(
+            f"{path}, line {line}: no text columns; name them sentence1 and sentence2, anchor and "
+            "positive, query and positive, or text"
+        )
+    known, kinds, form = shape
+    negatives = (name for name in first if name.startswith(f"{_NEGATIVES} "))
+    texts = tuple(name for name in (*known, *negatives) if name in first)
+    target = next((name for name in kinds if name in first), None)
     for line, row in rows:
         for name in (*texts, *filter(None, [target])):
             if name not in row:
@@ -97,50 +106,12 @@ def _table(path: Path, file_format: str) -> Columns:
     return _rows(path, columns, targets, lines)
 
 
-def form_of_table(path: Path, file_format: str) -> Form:
-    r"""The form of the rows of a table, of which only the first is looked at.
-
-    >>> _ = Path("dev.tsv").write_text("sentence1\tsentence2\tscore\na cat\tthe cat\t1\n")
-    >>> form_of_table(Path("dev.tsv"), "tsv")
-    'scores'
-
-    Raises:
-        UserError: no rows, or no columns of texts.
-    """
-    for line, row in _rows_of_table(path, file_format):
-        return _shape_of(path, line, row)[2]
-    raise UserError(f"{path} has no rows")
-
-
-def _shape_of(
-    path: Path, line: int, first: dict[str, str]
-) -> tuple[tuple[str, ...], str | None, Form]:
-    """The columns of texts, that of the target, and the form, by the first row of a table."""
-    # A negative is not needed.
-    shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
-    if shape is None:
-        raise UserError(
-            f"{path}, line {line}: no text columns; name them sentence1 and sentence2, anchor and "
-            "positive, query and positive, or text"
-        )
-    texts, targets, form = shape
-    texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
-    texts = tuple(name for name in texts if name in first)
-    target = next((name for name in targets if name in first), None)
-    return texts, target, "texts" if target is None else form
-
-
-def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The known columns of every row; of a list of negatives, "negatives 1" and so on."""
-    if file_format != "jsonl":
-        yield from read_table(path, file_format, (), optional=_KNOWN)
-        return
-    for line, whole in read_json_lines(path):
-        known = {name: whole[name] for name in _KNOWN if whole.get(name) is not None}
-        if isinstance(known.get("label"), bool):
-            known["label"] = str(known["label"])  # as `class_names` has it
-        row = {name: as_text(each, f"{path}, line {line}, {name}") for name, each in known.items()}
-        negatives = whole.get(_NEGATIVES, [])
+    wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
+    plain = ("label", _NEGATIVES)
+    for line, row in read_table(path, file_format, (), optional=wanted, targets=plain):
+        negatives = row.pop(_NEGATIVES, [])
         if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
             raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")
         yield line, row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
@@ -164,7 +135,8 @@ def _scored(
     highest: float = 1.0,
 ) -> Columns:
     """Pairs with scores, which are divided by `highest`."""
-    rows = _rows(path, columns, list(map(Number().from_text, written)), lines)
+    known = [Number().from_text(each) if isinstance(each, str) else each for each in written]
+    rows = _rows(path, columns, known, lines)
     scores = np.array(rows.targets, np.float32) / np.float32(highest)
     return dataclasses.replace(rows, targets=scores.tolist())
 

@@ -13,11 +13,8 @@ from bert_tf.asking import (
     Answers,
     Outputs,
     Row,
-    columns_of,
-    each_answer,
     encoded,
     plain,
-    say_cut,
 )
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
@@ -27,7 +24,7 @@ from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
@@ -52,7 +49,7 @@ from bert_tf.tasks.embedding.pooling import (
 )
 from bert_tf.tasks.fitting import check_not_compiled
 from bert_tf.tasks.regression.metrics import regression_metrics
-from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.task_model import Asked, TaskModel
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
@@ -168,7 +165,6 @@ class TextEmbedder(TaskModel):
         modes, layers = embedder.poolings(pooling), embedder.dense_layers(dense)
         if "pooled" in modes and encoder.pooler is None:
             raise UserError("the encoder has no pooler; choose the pooling mean or cls")
-        kwargs.setdefault("name", "text_embedder")
         super().__init__(
             encoder,
             tokenizer,
@@ -462,8 +458,8 @@ class TextEmbedder(TaskModel):
         texts, numbers = numbered(rows)
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
-        targets = None if rows.targets is None else self.target.numbers(rows)
-        return NumberedTexts(encoded, numbers, targets, uncounted)
+        targets = numbers if rows.targets is None else self.target.numbers(rows)
+        return NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         # The texts of a row are read one by one, each after the prompt.
@@ -472,7 +468,7 @@ class TextEmbedder(TaskModel):
         return super().count_cut([[[prompt + encoded(text) for text in row] for row in rows]])
 
     def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
-        check_batch(self._loss_now(), batch_size, examples.texts.shape[1])
+        check_batch(self._loss_now(), batch_size, examples.groups.shape[1])
         return super()._batches(examples, batch_size, *args)
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
@@ -657,11 +653,11 @@ class TextEmbedder(TaskModel):
                 "requires string concatenation, which LiteRT cannot do; export a file that takes "
                 "ids"
             )
-        form, names = self.device_form(), self.input_names
-        answer = of_packed(form, names, self.cut)
-        return StringsForm(
-            names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs
-        )
+        return super().strings_form()
+
+    def decode(self, scores: tf.Tensor) -> Tensors:
+        """`embedding` float32 [batch, width]."""
+        return {"embedding": scores}
 
     def exported_functions(self) -> dict[str, Callable]:
         """`similarity` of vectors, float32 [n, width] and [m, width], to float32 [n, m]."""
@@ -673,32 +669,21 @@ class TextEmbedder(TaskModel):
         return {"similarity": tf.function(compare, [vectors, vectors], autograph=False)}
 
     @classmethod
-    def answers(
-        cls,
-        model: Answers,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        prompt: str | None = None,
-        **options: Any,
-    ) -> np.ndarray:
-        # An array, not a list. `prompt` is the name of a prompt.
+    def answers(cls, *args: Any, **options: Any) -> np.ndarray:
+        # An array, not a list.
+        found = super().answers(*args, **options)
+        return np.stack(found) if isinstance(found, list) else found
+
+    @classmethod
+    def asked(cls, model: Answers, x: Any, prompt: str | None = None, **options: Any) -> Asked:
+        # `prompt` is the name of a prompt.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")
         rows, single = inputs.asked(x, cls.columns)
-        say_cut(model, columns_of(rows))
         if not rows:
             raise UserError("there are no texts; give at least one")
-        vectors = each_answer(
-            model,
-            prompt or DEFAULT_SIGNATURE,
-            rows,
-            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
-            batch_size,
-            verbose,
-        )
-        return vectors[0] if single else np.stack(vectors)
+        return Asked(rows, single, prompt or DEFAULT_SIGNATURE)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:

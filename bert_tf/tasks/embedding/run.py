@@ -1,6 +1,5 @@
 """Runs of an embedder: its files, its loss, and its predictions."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
-from bert_tf.tasks.embedding import files, losses
-from bert_tf.tasks.embedding.config import EmbeddingRun
+from bert_tf.tasks.embedding import EmbeddingRun, files, losses
 from bert_tf.tasks.embedding.data import EmbeddingTarget, Ranking, form_of
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.model import TextEmbedder
@@ -35,10 +33,6 @@ class EmbeddingTask(Task):
     _form: Form = "texts"
     _texts = 2
 
-    def __init__(self, config: EmbeddingRun, labels: Sequence[str] | None = None):
-        super().__init__(config, labels)
-        self.check_format()
-
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
         """`spearman` where the dev file has pairs with scores, and else `ndcg@10`."""
@@ -46,11 +40,13 @@ class EmbeddingTask(Task):
         if data.format not in ("tsv", "csv", "jsonl"):
             return _SPEARMAN if data.format == "sts-b" else _NDCG
         path = _path(config, "dev")
-        is_scored = path.is_file() and files.form_of_table(path, data.format) == "scores"
+        rows = files.read(path, data.format) if path.is_file() else None
+        is_scored = isinstance(rows, Columns) and form_of(rows) == "scores"
         return _SPEARMAN if is_scored else _NDCG
 
     def files(self, split: str) -> dict[str, Path]:
         # In BEIR's folders these are the files of judgements.
+        self.check_format()
         return {"": _path(self.config, split)}
 
     def sources(self, split: str) -> list[Path]:

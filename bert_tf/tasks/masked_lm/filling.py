@@ -9,7 +9,7 @@ from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
-from bert_tf.text import Tokenizer, slide
+from bert_tf.text import slide
 from bert_tf.text.packing import trim
 from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of
@@ -32,21 +32,12 @@ class GapFiller:
 
     Args:
         model: a `MaskedLM`, whose `network` is used by its parts.
-        tokenizer: its tokenizer.
-        max_length: most tokens of a window.
-        top_k: how many of the most probable pieces to give.
     """
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, max_length: int, top_k: int):
-        self._network = network = model.network()
-        self._top_k = top_k
-        config = model.encoder.config
-        self._to_reader = _TO_READER[config.attention]
-        self._vocab_size = config.vocab_size
-        self._max_length = max_length
-        self._stride = max(1, max_length // 2)
+    def __init__(self, model: Any):
+        self._model, self._network = model, (network := model.network())
         # In plain text "[MASK]" is five pieces.
-        self._tokenizer = tokenizer.with_settings(special_tokens="whole")
+        self._tokenizer = model.tokenizer.with_settings(special_tokens="whole")
         self._vectors = network.function(self._at_positions)
         self._fillings = network.function(self._fill)
         # A file for a device fills the masks of a window itself.
@@ -102,7 +93,8 @@ class GapFiller:
             masks] in order, padded with -1; and the text of each mask, int32 [all masks].
         """
         pieces = self._tokenizer.tokenize(texts)
-        windows = slide(pieces, self._tokenizer, self._max_length, self._stride)
+        length = self._model.max_length
+        windows = slide(pieces, self._tokenizer, length, max(1, length // 2))
         is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
         is_mask &= windows.has_most_context
         chosen = tf.reduce_any(is_mask, axis=1)
@@ -122,7 +114,8 @@ class GapFiller:
         return map_in_chunks(
             self._fillings,
             {"vectors": tf.boolean_mask(vectors, tf.reshape(inputs["positions"] >= 0, [-1]))},
-            max_tokens=vectors.shape[-1] * max(1, _MOST_LOGITS // self._vocab_size),
+            max_tokens=vectors.shape[-1]
+            * max(1, _MOST_LOGITS // self._model.encoder.config.vocab_size),
         )
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
@@ -132,60 +125,55 @@ class GapFiller:
             float32 [windows * masks, hidden].
         """
         # A [MASK] has a neighbour on either side, if only [CLS] and [SEP].
-        positions = tf.maximum(inputs["positions"] + self._to_reader, 0)
+        to_reader = _TO_READER[self._model.encoder.config.attention]
+        positions = tf.maximum(inputs["positions"] + to_reader, 0)
         return tf.cast(self._network.encoder.encode_at(inputs, positions), tf.float32)
 
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """See `best_pieces`, at `vectors` [masks, hidden]."""
-        pieces = self._tokenizer.vocab_size
-        return best_pieces(self._network, inputs["vectors"], pieces, self._top_k)
+        return best_pieces(self._model, self._network, inputs["vectors"])
 
 
-def best_pieces(network: Any, vectors: tf.Tensor, vocab_size: int, top_k: int) -> Tensors:
-    """The most probable pieces at some tokens.
+def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
+    """The most probable pieces at some tokens, `top_k` of the model.
 
     Args:
-        network: a `MaskedLM`, used by its parts.
+        model: a `MaskedLM`. It may have a few more pieces than its tokenizer, to be of a rounder
+            size.
+        network: what computes for it, used by its parts.
         vectors: float32 [tokens, hidden], of the last layer.
-        vocab_size: pieces of the tokenizer; the model may have a few more, to be of a rounder size.
-        top_k: how many to give.
 
     Returns:
         `pieces` int32 and `probabilities` float32, both [tokens, top_k].
     """
     table = network.encoder.embeddings.word_embeddings.value
-    logits = network.masked_lm(vectors, table)[:, :vocab_size]
-    best = tf.math.top_k(logits, top_k)
+    logits = network.masked_lm(vectors, table)[:, : model.tokenizer.vocab_size]
+    best = tf.math.top_k(logits, model.top_k)
     total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
     return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}
 
 
-def device_form(network: Any, tokenizer: Tokenizer, top_k: int) -> DeviceForm:
+def device_form(model: Any) -> DeviceForm:
     """What a `MaskedLM` answers on a device, for the first masks of a window.
 
     `pieces` int32 and `probabilities` float32 [1, masks, top_k], -1 and 0 where there are fewer
     masks; what is restored are the fillings at `positions` of the windows, [all masks, top_k].
 
-    Args:
-        network: the model, used by its parts.
-        tokenizer: its tokenizer.
-        top_k: how many of the most probable pieces to give.
-
     Raises:
         UserError: the model reads in one direction.
     """
-    if network.encoder.config.attention != "bidirectional":
+    mask_id, top_k = model.tokenizer.mask_id, model.top_k
+    if model.encoder.config.attention != "bidirectional":
         raise UserError(
             "a masked LM that reads in one direction cannot be exported to LiteRT; export a "
             "SavedModel"
         )
 
     def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
-        is_mask = tf.cast(features["input_word_ids"] == tokenizer.mask_id, tf.float32)
+        is_mask = tf.cast(features["input_word_ids"] == mask_id, tf.float32)
         masks = min(DEVICE_MASKS, is_mask.shape[1])
         found = tf.math.top_k(is_mask, masks)  # of equal ones the first come first
-        vectors = network.encoder.encode_at(features, found.indices)
-        best = best_pieces(network, vectors, tokenizer.vocab_size, top_k)
+        best = best_pieces(model, model, model.encoder.encode_at(features, found.indices))
         is_there = found.values[:, :, tf.newaxis] > 0
         pieces, probabilities = (
             tf.reshape(best[name], [1, masks, top_k]) for name in ("pieces", "probabilities")
@@ -199,7 +187,7 @@ def device_form(network: Any, tokenizer: Tokenizer, top_k: int) -> DeviceForm:
     def restore(
         outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        is_mask = tf.cast(features["input_word_ids"] == tokenizer.mask_id, tf.int32)
+        is_mask = tf.cast(features["input_word_ids"] == mask_id, tf.int32)
         rank = tf.cumsum(is_mask, axis=1) - 1
         wanted = tf.where(features["positions"] >= 0)
         columns = tf.gather_nd(features["positions"], wanted)

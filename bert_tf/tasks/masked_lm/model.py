@@ -1,6 +1,5 @@
 """The pieces that fill the gaps of a text: masked language modelling (paper, section 3.1)."""
 
-import dataclasses
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,10 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import BATCH, Answers, Outputs, Row, encoded, plain
+from bert_tf.asking import BATCH, Answers, Outputs, Row, plain
 from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
-from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
+from bert_tf.data.batching import TrainingRows, batches_by_length
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.distillation.losses import Matched
@@ -27,7 +26,7 @@ from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
-from bert_tf.tasks.task_model import TaskModel, of_columns
+from bert_tf.tasks.task_model import Asked, TaskModel, in_chunks, of_columns
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 from bert_tf.text.packing import trim
@@ -39,28 +38,6 @@ _RATE = 0.15
 # The masks of an evaluation are always the same.
 _EVALUATION_SEED = 0
 _MASK = "[MASK]"
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodedWindows(TrainingRows):
-    """Windows of texts, not masked yet.
-
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> (inputs,) = EncodedWindows(encoded).take(np.array([0, 1]))
-    >>> inputs["input_word_ids"].tolist()
-    [[2, 5, 3], [2, 3, 0]]
-
-    Attributes:
-        encoded: the packed windows.
-        weights: float32 [windows], the weight of each one; None if all count equally.
-    """
-
-    weights: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], and weights [batch] if any."""
-        weights = () if self.weights is None else (self.weights[rows],)
-        return self.encoded.take(rows), *weights
 
 
 class GapPredictions(NamedTuple):
@@ -91,6 +68,10 @@ class MaskedLM(TaskModel, WeightedModel):
     >>> [round(each["probability"], 1) for each in gap]  # untrained: 1 of 8 pieces
     [0.1, 0.1]
 
+    `predict` takes texts that hold [MASK]. It returns a list for each text, with an entry for each
+    [MASK]: a list of dicts with `token` and `probability`, the most probable first.
+    `predict(texts, top_k=3)` has another number of pieces than the model.
+
     `fit` takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
     learns to predict these. A text that is longer than `max_length` is cut into windows. A model
     that reads in one direction learns to predict every next token instead. Called with the
@@ -114,6 +95,7 @@ class MaskedLM(TaskModel, WeightedModel):
     answer_names = ("tokens", "probabilities")
     padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
+    answer_options = ("top_k",)
     default_max_length = None
     cuts_texts = False
 
@@ -126,7 +108,6 @@ class MaskedLM(TaskModel, WeightedModel):
         top_k: int = 5,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "masked_lm")
         super().__init__(
             encoder,
             tokenizer,
@@ -141,7 +122,7 @@ class MaskedLM(TaskModel, WeightedModel):
                 f"max_length is {self.max_length}; it must be 3 or more, for [CLS] [MASK] [SEP]"
             )
         self.top_k = top_k
-        self._check_top_k(top_k)
+        self.check_settings()
         self.masked_lm = masked_lm_head(encoder)
         self.build()
 
@@ -174,21 +155,16 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> EncodedWindows:
+    ) -> TrainingRows:
         # The tokens to predict are chosen later, again in each epoch.
-        (texts,), of_windows = rows.values, []
+        def windows() -> Iterator[tuple]:
+            for number, (texts,) in enumerate(in_chunks(rows.values, _CHUNK)):
+                features, owners = self._windows(texts)
+                weights = rows.weights
+                others = {} if weights is None else {"weights": weights[number * _CHUNK + owners]}
+                yield features, others
 
-        def packed() -> Iterator[Tensors]:
-            for start in range(0, len(rows), _CHUNK):
-                chunk = tf.constant(list(map(encoded, texts[start : start + _CHUNK])))
-                features, owners = self._windows(chunk)
-                of_windows.append(start + owners.numpy())
-                yield features
-
-        windows = EncodedRows.gather(packed())
-        if rows.weights is None:
-            return EncodedWindows(windows)
-        return EncodedWindows(windows, rows.weights[np.concatenate(of_windows)])
+        return TrainingRows.gather(windows())
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
         # `y` is not used.
@@ -291,11 +267,10 @@ class MaskedLM(TaskModel, WeightedModel):
         The most probable piece comes first. Texts with fewer gaps than others are padded with ""
         and 0.
         """
-        filler = GapFiller(self, self.tokenizer, self.max_length, self.top_k)
-        return {"serving_default": of_columns(self, filler)}
+        return {"serving_default": of_columns(self, GapFiller(self))}
 
     def device_form(self) -> DeviceForm:
-        return device_form(self, self.tokenizer, self.top_k)
+        return device_form(self)
 
     def strings_form(self) -> StringsForm:
         """`text` -> `pieces` int32 and `probabilities` float32 [1, masks, top_k].
@@ -322,51 +297,23 @@ class MaskedLM(TaskModel, WeightedModel):
 
         return StringsForm(self.input_names, form.outputs, answer, lambda row: [row], respond)
 
-    def _check_top_k(self, top_k: int) -> None:
-        """Raises UserError if there are not so many pieces."""
+    def check_settings(self) -> None:
         most = (self._tokenizer or self.encoder.config).vocab_size
-        if not 1 <= top_k <= most:
+        if not 1 <= self.top_k <= most:
             raise UserError(
-                f"top_k is {top_k}; it must be from 1 to {most}, the size of the vocabulary"
+                f"top_k is {self.top_k}; it must be from 1 to {most}, the size of the vocabulary"
             )
 
-    @checked
-    def predict(self, x: Any = None, *args: Any, top_k: int | None = None, **kwargs: Any) -> Any:
-        """The most probable fillings of the gaps in texts; see `TaskModel.predict`.
-
-        Args:
-            x: texts that hold [MASK], or a dataset of them; one string gives one answer.
-            *args: as for `TaskModel.predict`.
-            top_k: pieces for each gap; None is the model's own number.
-            **kwargs: as for `TaskModel.predict`.
-
-        Returns:
-            For each text a list with an entry for each [MASK]: a list of dicts with `token` and
-            `probability`, the most probable first.
-
-        Raises:
-            UserError: something is not a string, a text has no [MASK], or there are not so many
-                pieces.
-        """
-        if top_k in (None, self.top_k):
-            return super().predict(x, *args, **kwargs)
-        self._check_top_k(top_k)
-        own, self.top_k = self.top_k, top_k
-        try:
-            return super().predict(x, *args, **kwargs)
-        finally:
-            self.top_k = own
-
     @classmethod
-    def answers(cls, model: Answers, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def asked(cls, model: Answers, x: Any, **options: Any) -> Asked:
         # A text that is asked has a [MASK].
-        rows, _ = inputs.asked(x, (TextColumn("text"),))
+        rows, single = inputs.asked(x, (TextColumn("text"),))
         for number, row in enumerate(rows):
             if _MASK not in plain(row["text"]):
                 raise UserError(
                     f"text {number} has no [MASK]; write [MASK] where a word is missing"
                 )
-        return super().answers(model, x, *args, **kwargs)
+        return Asked(rows, single)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from bert_tf.config.section import Names, Share
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts import TextData
 
 
 class MultiLabelData(TextData):

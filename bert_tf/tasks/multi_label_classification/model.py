@@ -102,7 +102,6 @@ class MultiLabelClassifier(TextClassifier):
         self._given_thresholds = thresholds
         # In the order of the labels.
         self.thresholds: tuple[float, ...] | None = None
-        kwargs.setdefault("name", "multi_label_classifier")
         kwargs |= {"pooling": pooling, "normalize": normalize}
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 

@@ -20,13 +20,8 @@ class MultiLabelPictures(TextPictures):
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         # The most probable label is explained.
-        subject, names = self.subject, self.subject.model.labels
-        best = int(tf.argmax(output[0]))
-        explained = subject.explain(
-            [f"the log-odds of {names[best]}"],
-            inputs,
-            lambda rows: subject.model(rows, training=False)[:, best : best + 1],
-        )
+        names, best = self.subject.model.labels, int(tf.argmax(output[0]))
+        explained = self.of_class(f"of {names[best]}", inputs, best, are_classes=False)
         return charts.bars(names, sigmoid(output[0].numpy()).tolist()), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:

@@ -1,17 +1,21 @@
 """Runs of multi-label classification: tables and JSON lines."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Labels
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
 from bert_tf.tasks.multi_label_classification import MultiLabelData
-from bert_tf.tasks.multi_label_classification.data import read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import LabelPredictions, MultiLabelClassifier
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.text import Tokenizer
+
+# How a column of a table says that a row has its label, or has not.
+_YES, _NO = ("1", "true", "True", 1), ("0", "false", "False", 0)
 
 
 class MultiLabelClassification(TextTask):
@@ -26,7 +30,7 @@ class MultiLabelClassification(TextTask):
         return Labels(self.labels)
 
     def prepare(self, rows: Columns) -> None:
-        self.labels = self.target.found_in(rows)
+        self.labels = self.data.label_columns or self.target.found_in(rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:
         thresholds = self.data.thresholds
@@ -44,8 +48,29 @@ class MultiLabelClassification(TextTask):
             joined.append(self.data.label_separator.join(self.labels[i] for i in given))
         return joined
 
-    def _read(self, path: Path) -> Columns:
-        rows = read(path, self.data, self.needs_labels(path))
-        if self.needs_labels(path):
-            rows.known_targets()
-        return rows
+    def label_of(self, row: Mapping[str, Any], place: str, is_table: bool) -> Any:
+        # The labels are in a list, joined in one text, or have a column of 0 and 1 each.
+        data = self.data
+        if data.label_columns is not None:
+            return _of_columns(row, data.label_columns, place)
+        found = row.get(data.label_column)
+        if not is_table or found is None:
+            return found
+        names = [each.strip() for each in found.split(data.label_separator)]
+        if names == [""]:
+            return []
+        if "" in names:
+            raise UserError(f"{place}: one of the labels is empty; remove it")
+        return names
+
+
+def _of_columns(row: Mapping[str, Any], labels: Sequence[str], place: str) -> list[str] | None:
+    """The labels of a row that has a column of 0 and 1 for each label."""
+    there = [name for name in labels if name in row]
+    if there and len(there) < len(labels):
+        missing = next(name for name in labels if name not in row)
+        raise UserError(f"{place}: no column {missing!r}")
+    for name in there:
+        if row[name] not in (*_YES, *_NO):
+            raise UserError(f"{place}: the column {name} contains {row[name]!r}; write 0 or 1")
+    return [name for name in there if row[name] in _YES] if there else None

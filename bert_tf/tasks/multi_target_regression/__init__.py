@@ -6,7 +6,7 @@ from typing import Literal
 from bert_tf.config.section import Names
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData, TextRun
+from bert_tf.tasks.texts import TextData, TextRun
 
 
 class MultiTargetData(TextData):

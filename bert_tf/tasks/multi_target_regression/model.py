@@ -17,6 +17,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
+from bert_tf.tasks.inputs import columns_of
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.regression.model import TextRegressor
 from bert_tf.tasks.task_model import TaskModel
@@ -39,10 +40,7 @@ class Numbers(Target):
     what: ClassVar[str] = "numbers"
     plural: ClassVar[str] = "numbers"
 
-    def checked(self, rows: Columns) -> list[tuple[float, ...]]:
-        return [self._of_row(rows, row, each) for row, each in enumerate(rows.known_targets())]
-
-    def _of_row(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
+    def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
         place = rows.at(row, self.what)
         if isinstance(given, Mapping):
             missing = [name for name in self.names if name not in given]
@@ -57,7 +55,7 @@ class Numbers(Target):
                 f"{place} has {len(values)} numbers, but the targets are {', '.join(self.names)}"
             )
         return tuple(
-            finite_number(value, lambda name=name: f"{place}, {name},")
+            finite_number(value, f"{place}, {name},")
             for value, name in zip(values, self.names, strict=True)
         )
 
@@ -116,7 +114,6 @@ class MultiTargetRegressor(TextRegressor):
             raise UserError("targets must be the names of one or more numbers to predict")
         check_class_names(names)
         self.targets = tuple(names)
-        kwargs.setdefault("name", "multi_target_regressor")
         super().__init__(encoder, tokenizer, None, pair, max_length, dropout, **kwargs)
         self.head["num_classes"] = len(names)
 
@@ -142,10 +139,7 @@ class MultiTargetRegressor(TextRegressor):
             missing = [name for name in self.targets if name not in y]
             if missing:
                 raise UserError(f"y has no {missing[0]!r}; give {', '.join(self.targets)}")
-            columns = [as_list(y[name], name) for name in self.targets]
-            if len({len(column) for column in columns}) > 1:
-                raise UserError("the columns of y have different numbers of rows")
-            y = list(map(list, zip(*columns, strict=True)))
+            y = list(map(list, zip(*columns_of(y, self.targets), strict=True)))
         return super().given(x, y, *args, **kwargs)
 
     def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> tf.Tensor:

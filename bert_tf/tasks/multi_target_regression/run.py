@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data import tables
-from bert_tf.data.columns import Columns, TextColumn
+from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Number
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
@@ -15,7 +15,6 @@ from bert_tf.tasks.multi_target_regression import MultiTargetData
 from bert_tf.tasks.multi_target_regression.model import MultiTargetRegressor, Numbers
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.run import TextTask
-from bert_tf.tasks.texts.text_files import read_table
 from bert_tf.text import Tokenizer
 
 
@@ -46,15 +45,9 @@ class MultiTargetRegression(TextTask):
     def words(self, predictions: Any, submitted: bool) -> list[str]:
         raise NotImplementedError
 
-    def _read(self, path: Path) -> Columns:
-        def numbers(row: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-            found = {name: row[name] for name in self.target.names if name in row}
-            return {
-                name: Number().from_text(value) if isinstance(value, str) else value
-                for name, value in found.items()
-            } or None
-
-        texts = self.data.text_columns or ("text",)
-        needs_labels = self.needs_labels(path)
-        rows = read_table(path, self.data, texts, self.target.names, needs_labels, numbers)
-        return rows.checked(map(TextColumn, rows.names), self.target)
+    def label_of(self, row: Mapping[str, Any], place: str, is_table: bool) -> Any:
+        found = {name: row[name] for name in self.target.names if name in row}
+        return {
+            name: Number().from_text(value) if isinstance(value, str) else value
+            for name, value in found.items()
+        } or None

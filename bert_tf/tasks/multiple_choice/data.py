@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, columns_of_rows, quoted
+from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, quoted
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json_lines, whole_value
@@ -44,16 +44,15 @@ class ChoiceNumber(Target):
 
     what: ClassVar[str] = "label"
 
-    def checked(self, rows: Columns) -> list[int]:
-        for row, value in enumerate(rows.known_targets()):
-            count = len(rows.column("choices")[row])
-            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not is_number or value not in range(count):
-                raise UserError(
-                    f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
-                    f"of the {count} choices, counted from 0"
-                )
-        return list(map(int, rows.known_targets()))
+    def checked_one(self, rows: Columns, row: int, value: Any) -> int:
+        count = len(rows.column("choices")[row])
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or value not in range(count):
+            raise UserError(
+                f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
+                f"of the {count} choices, counted from 0"
+            )
+        return int(value)
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [rows]; 0 of a row without a label."""
@@ -102,20 +101,15 @@ def read_choices(path: Path, file_format: str) -> Columns:
             empty choice, a label that is none of them, no rows; with the line.
     """
     readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
-    lines, contexts, choices, labels = columns_of_rows(readers[file_format](path), 4)
-    target = ChoiceNumber()
-    rows = Columns(
-        names=("context", "choices"),
-        values=(contexts, choices),
-        targets=[
-            None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
-            for each in labels
-        ],
-        source=str(path),
-        places=lines,
-        path=path,
+    rows, target = (
+        Columns.of_file(path, ("context", "choices"), readers[file_format](path)),
+        ChoiceNumber(),
     )
-    return same_number(rows.checked(COLUMNS, target))
+    labels = [
+        None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
+        for each in rows.known_targets()
+    ]
+    return same_number(dataclasses.replace(rows, targets=labels).checked(COLUMNS, target))
 
 
 _Row = tuple[int, Any, Any, Any]

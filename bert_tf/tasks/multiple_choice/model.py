@@ -7,16 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
-from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
-from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks.classification.metrics import accuracy_and_loss
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
-from bert_tf.text import Tokenizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,30 +55,12 @@ class MultipleChoice(GroupModel):
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
     }
 
-    @checked
-    def __init__(
-        self,
-        encoder: Encoder,
-        tokenizer: Tokenizer | None,
-        max_length: int | None = None,
-        dropout: float | None = None,
-        **kwargs: Any,
-    ):
-        kwargs.setdefault("name", "multiple_choice")
-        super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
-
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
 
-    def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
-        """int32 [batch]."""
-        return self.target.encoded(y)
-
-    def infer(
-        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> np.ndarray:
+    def infer(self, rows: Columns, *args: Any, **kwargs: Any) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
-        return np.stack(super().infer(rows, batch_size, verbose))
+        return np.stack(super().infer(rows, *args, **kwargs))
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""

@@ -29,13 +29,9 @@ class MultipleChoiceTask(Task):
     formats = FORMATS
     data: MultipleChoiceData
 
-    def files(self, split: str) -> dict[str, Path]:
-        self.check_format()
+    def default_name(self, split: str) -> str:
         form = self.data.format
-        name = getattr(self.data, split) or f"{split}.{_SUFFIXES[form]}"
-        if (form, split, self.data.dev) == ("swag", "dev", None):
-            name = _SWAG_DEV
-        return {"": Path(self.data.path) / name}
+        return _SWAG_DEV if (form, split) == ("swag", "dev") else f"{split}.{_SUFFIXES[form]}"
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:
         return MultipleChoice(encoder, tokenizer, self.config.train.max_length)

@@ -29,14 +29,13 @@ class Follows(Target):
     [0]
     """
 
-    def checked(self, rows: Columns) -> list[bool]:
-        for row, value in enumerate(rows.known_targets()):
-            if not isinstance(value, numbers.Real | np.bool_) or value not in (0, 1):
-                raise UserError(
-                    f"{rows.at(row, self.what)} is {quoted(value)}; it must be True where the "
-                    "second text follows the first, else False"
-                )
-        return list(map(bool, rows.known_targets()))
+    def checked_one(self, rows: Columns, row: int, value: Any) -> bool:
+        if not isinstance(value, numbers.Real | np.bool_) or value not in (0, 1):
+            raise UserError(
+                f"{rows.at(row, self.what)} is {quoted(value)}; it must be True where the "
+                "second text follows the first, else False"
+            )
+        return bool(value)
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [rows]."""

@@ -6,7 +6,7 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.interpret import charts, sections
-from bert_tf.interpret.importance import Importances, Inputs, log_odds
+from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.texts.pictures import TextPictures
 
@@ -18,12 +18,7 @@ class NextSentencePictures(TextPictures):
     """Pictures of a `NextSentence`."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        subject = self.subject
-        explained = subject.explain(
-            ["the log-odds that the second text follows"],
-            inputs,
-            lambda rows: log_odds(subject.model(rows, training=False), 0)[:, None],
-        )
+        explained = self.of_class("that the second text follows", inputs, 0)
         return charts.bars(_NAMES, tf.nn.softmax(output[0]).numpy()), explained
 
     def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:

@@ -1,7 +1,7 @@
 """The part of a context that answers a question (paper, section 4.2), or none (section 4.3)."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import keras
@@ -11,6 +11,8 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import Outputs, Row, Text, batches, characters, plain, rows_of
 from bert_tf.config.arguments import checked
+from bert_tf.console import Progress
+from bert_tf.data.batching import TrainingRows
 from bert_tf.data.columns import Columns, as_list, is_missing
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -27,11 +29,13 @@ from bert_tf.tasks.question_answering.metrics import (
 )
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
-from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.task_model import TaskModel, head_dropout, of_columns
+from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, in_chunks, of_columns
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
+
+# Questions that are cut into windows at a time.
+_CHUNK = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +157,6 @@ class QuestionAnswerer(TaskModel):
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "question_answerer")
         head = {"dropout": dropout}
         super().__init__(
             encoder, tokenizer, head, max_length=max_length, uses_pooler=False, **kwargs
@@ -269,9 +272,34 @@ class QuestionAnswerer(TaskModel):
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> WindowRows:
+    ) -> TrainingRows:
         rows = usable(rows)
-        return WindowRows.cut(rows, self.target.numbers(rows), self.windows())
+        spans, more = self.target.numbers(rows), [] if rows.weights is None else [rows.weights]
+        text, span = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, 2], tf.int32)
+        specs = [text, text, span, *(tf.TensorSpec([None], tf.float32) for _ in more)]
+        cut = tf.function(self._cut, specs, autograph=False)
+
+        def windows(progress: Progress) -> Iterator[tuple]:
+            for number, texts in enumerate(in_chunks(rows.values, _CHUNK)):
+                part = slice(number * _CHUNK, (number + 1) * _CHUNK)
+                features, *others = cut(*texts, spans[part], *(each[part] for each in more))
+                progress.update(min(part.stop, len(rows)), line=True)
+                yield features, dict(zip(("targets", "weights"), others, strict=False))
+
+        with Progress("cutting windows", len(rows), unit="questions") as progress:
+            return TrainingRows.gather(windows(progress))
+
+    def _cut(
+        self, questions: tf.Tensor, contexts: tf.Tensor, spans: tf.Tensor, weights: Any = None
+    ) -> tuple:
+        """The windows of some rows: inputs, the tokens where answers start and end, maybe weights.
+
+        `spans` are the bytes of the answers, int32 [batch, 2]; see `Span.numbers`.
+        """
+        windows = self.windows()((questions, contexts))
+        starts, ends = find_answers(windows, spans[:, 0], spans[:, 1])
+        more = () if weights is None else (tf.gather(weights, windows.rows),)
+        return windows.features, {"start": starts, "end": ends}, *more
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # `y` is a dict of `text` string [batch] and `start` int [batch].
@@ -288,11 +316,8 @@ class QuestionAnswerer(TaskModel):
             ["in the dataset, the answer '", one, "' is not at its start in the context"]
         )
         with tf.control_dependencies([tf.debugging.Assert(tf.size(lost) == 0, [said])]):
-            windows = self.windows()((questions, contexts))
-        spans = (tf.where(has_answer, each, -1) for each in (first, first + sizes))
-        starts, ends = find_answers(windows, *spans)
-        more = () if weights is None else (tf.gather(weights, windows.rows),)
-        return windows.features, {"start": starts, "end": ends}, *more
+            spans = tf.stack([tf.where(has_answer, i, -1) for i in (first, first + sizes)], axis=1)
+        return self._cut(questions, contexts, spans, weights)
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
@@ -419,11 +444,10 @@ class QuestionAnswerer(TaskModel):
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
 
     @classmethod
-    def answers(cls, model: asking.Answers, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def asked(cls, model: asking.Answers, x: Any, **options: Any) -> Asked:
         # `x` may be rows as in SQuAD.
-        if (columns := _squad_rows(x)) is not None:
-            x = columns[:2]
-        return super().answers(model, x, *args, **kwargs)
+        columns = _squad_rows(x)
+        return super().asked(model, x if columns is None else columns[:2])
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:

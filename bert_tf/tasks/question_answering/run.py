@@ -11,7 +11,7 @@ from bert_tf.data.tfds import SPLITS
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.question_answering.config import QuestionAnsweringData
+from bert_tf.tasks.question_answering import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import SpanAnswers
 from bert_tf.tasks.question_answering.squad import ids_of, read_squad, read_tfds, usable
@@ -26,15 +26,11 @@ class QuestionAnswering(Task):
     formats = ("squad", "tfds")
     data: QuestionAnsweringData
 
-    def files(self, split: str) -> dict[str, Path]:
+    def default_name(self, split: str) -> str:
         # With TFDS a path is the name and the split.
-        self.check_format()
-        name = getattr(self.data, split)
         if self.data.format == "tfds":
-            name = name or SPLITS[split]
-        else:
-            name = name or f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
-        return {"": Path(self.data.path) / name}
+            return SPLITS[split]
+        return f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
 
     def train_files(self) -> list[Path]:
         # The files of `data.extra_train` follow.

@@ -53,16 +53,50 @@ class Span(Target):
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
 
-    def checked(self, rows: Columns) -> list[tuple[Answer, ...]]:
-        """Each row has one answer, several in a list, or none.
+    def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[Answer, ...]:
+        """A row has one answer, several in a list, or none.
 
         Those with a start must be there. Others start where they occur, if they do so once.
         """
-        contexts = map(plain, rows.column("context"))
-        return [
-            _checked(rows.at(row, self.what), given, context)
-            for row, (given, context) in enumerate(zip(rows.known_targets(), contexts, strict=True))
-        ]
+        place, context = rows.at(row, self.what), plain(rows.column("context")[row])
+        if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
+            # The lists of SQuAD's rows in Hugging Face's datasets.
+            texts = list(given["text"])
+            starts = given.get("answer_start", given.get("start"))
+            starts = [None] * len(texts) if starts is None else list(starts)
+            if len(texts) != len(starts):
+                raise UserError(
+                    f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
+                    "each text"
+                )
+            several: list[Any] = [
+                {"text": t, "start": s} for t, s in zip(texts, starts, strict=True)
+            ]
+        elif isinstance(given, list | tuple | np.ndarray) and not isinstance(given, Answer):
+            several = list(given)
+        else:
+            several = [] if given == {} else [given]
+        found = []
+        for each in several:
+            fields = each._asdict() if isinstance(each, Answer) else each
+            fields = fields if isinstance(fields, Mapping) else {"text": each}
+            text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
+            text = plain(text) if isinstance(text, bytes) else text
+            if text == "" and start in (None, -1):
+                continue
+            if not isinstance(text, str) or not isinstance(start, int | np.integer | None):
+                raise UserError(
+                    f'{place} is {each!r}; give its text, or a dict with "text" and "start", the '
+                    "position of its first character in the context, or None if there is no answer"
+                )
+            if start is None:
+                start = _only_place(text, context)
+            elif not text.strip() or start < 0 or not context.startswith(text, int(start)):
+                raise UserError(
+                    f"{place}, {text!r}, is not at character {start} of its context; correct start"
+                )
+            found.append(Answer(text, int(start)))
+        return tuple(found)
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
@@ -86,9 +120,6 @@ class Span(Target):
             ],
             np.int32,
         )
-
-    def encoded(self, y: Any) -> Any:
-        return y
 
 
 def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
@@ -293,43 +324,3 @@ def _answers(
 
 def _decoded(value: bytes) -> str:
     return value.decode("utf-8", "replace")
-
-
-def _checked(place: str, given: Any, context: str) -> tuple[Answer, ...]:
-    """One answer, several, or none, as Python users give them."""
-    if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
-        # The lists of SQuAD's rows in Hugging Face's datasets.
-        texts = list(given["text"])
-        starts = given.get("answer_start", given.get("start"))
-        starts = [None] * len(texts) if starts is None else list(starts)
-        if len(texts) != len(starts):
-            raise UserError(
-                f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
-                "each text"
-            )
-        several: list[Any] = [{"text": t, "start": s} for t, s in zip(texts, starts, strict=True)]
-    elif isinstance(given, list | tuple | np.ndarray) and not isinstance(given, Answer):
-        several = list(given)
-    else:
-        several = [] if given == {} else [given]
-    found = []
-    for each in several:
-        fields = each._asdict() if isinstance(each, Answer) else each
-        fields = fields if isinstance(fields, Mapping) else {"text": each}
-        text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
-        text = plain(text) if isinstance(text, bytes) else text
-        if text == "" and start in (None, -1):
-            continue
-        if not isinstance(text, str) or not isinstance(start, int | np.integer | None):
-            raise UserError(
-                f'{place} is {each!r}; give its text, or a dict with "text" and "start", the '
-                "position of its first character in the context, or None if there is no answer"
-            )
-        if start is None:
-            start = _only_place(text, context)
-        elif not text.strip() or start < 0 or not context.startswith(text, int(start)):
-            raise UserError(
-                f"{place}, {text!r}, is not at character {start} of its context; correct start"
-            )
-        found.append(Answer(text, int(start)))
-    return tuple(found)

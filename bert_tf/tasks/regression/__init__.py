@@ -5,7 +5,7 @@ from typing import Literal
 
 from bert_tf.tasks import classification
 from bert_tf.tasks.family import TaskFamily
-from bert_tf.tasks.texts.config import TextData, TextRun
+from bert_tf.tasks.texts import TextData, TextRun
 
 
 class RegressionRun(TextRun):

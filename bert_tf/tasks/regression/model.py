@@ -68,7 +68,6 @@ class TextRegressor(TaskModel):
         max_windows: int | None = None,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "text_regressor")
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         self.pair = pair
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)

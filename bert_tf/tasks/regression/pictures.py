@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
@@ -24,11 +25,16 @@ class RegressionPictures(TextPictures):
         return charts.score(float(output[0])), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
-        found = regression_metrics(rows.outputs, rows.targets)
-        note = (
-            f"{len(rows.targets)} rows: Pearson {figures(found['pearson'])}, Spearman "
-            f"{figures(found['spearman'])}, mean squared error {figures(found['loss'])}."
-        )
-        return sections.by_number(
-            rows.vectors, rows.texts, rows.targets, rows.outputs, marks, NOTE, note
-        )
+        found = []
+        columns = [np.atleast_2d(each.T) for each in (rows.targets, rows.outputs)]
+        names = [f"{name}: " for name in getattr(self.subject.model, "targets", ())] or [""]
+        for name, given, predicted in zip(names, *columns, strict=True):
+            metrics = regression_metrics(predicted, given)
+            note = (
+                f"{name}{len(given)} rows, Pearson {figures(metrics['pearson'])}, Spearman "
+                f"{figures(metrics['spearman'])}, mean squared error {figures(metrics['loss'])}."
+            )
+            found += sections.by_number(
+                rows.vectors, rows.texts, given, predicted, marks, NOTE, note
+            )
+        return found

@@ -17,10 +17,7 @@ class Regression(TextTask):
 
     best_metric = "spearman"
     has_classes = False
-
-    @property
-    def target(self) -> Number:
-        return Number()
+    target = Number()
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextRegressor:
         return TextRegressor(encoder, tokenizer, **self.settings())

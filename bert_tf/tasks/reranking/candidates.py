@@ -1,9 +1,8 @@
 """Queries with the passages that are to be ranked for them, and how good a ranking is."""
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,16 +27,13 @@ class Relevance(Target):
 
     >>> rows = Columns(("query", "passages"), (["who"], [["a cat", "a log"]]), [[1, 0.5]])
     >>> Relevance().numbers(rows.checked(COLUMNS, Relevance())).tolist()
-    [1.0, 0.5]
+    [[1.0, 0.5]]
     """
 
     what: ClassVar[str] = "relevance"
     plural: ClassVar[str] = "relevances"
 
-    def checked(self, rows: Columns) -> list[tuple[float, ...]]:
-        return [self._numbers(rows, row, each) for row, each in enumerate(rows.known_targets())]
-
-    def _numbers(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
+    def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
         place, passages = rows.at(row, self.what), rows.column("passages")[row]
         if isinstance(given, int | float | np.number | str | bytes):
             raise UserError(f"{place} is {quoted(given)}; give one number for each passage")
@@ -47,30 +43,19 @@ class Relevance(Target):
                 f"{place} has {len(values)} numbers, but there are {len(passages)} passages; give "
                 "one for each"
             )
+        places = [f"{place}, entry {i}" for i in range(len(values))] if len(values) > 1 else [place]
         return tuple(
             finite_number(int(each) if isinstance(each, bool | np.bool_) else each, at)
-            for each, at in zip(values, _places(place, len(values)), strict=True)
+            for each, at in zip(values, places, strict=True)
         )
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """float32 [passages of all rows]; 0 of a row without a relevance."""
+        """float32 [rows, passages], NaN fills up; 0 of a row without a relevance."""
         pairs = zip(rows.known_targets(), rows.column("passages"), strict=True)
-        return np.array(
-            [each for row, texts in pairs for each in row or [0.0] * len(texts)], np.float32
-        )
-
-    def encoded(self, y: Any) -> Any:
-        return y
+        return padded([row or [0.0] * len(texts) for row, texts in pairs], np.nan)
 
     def from_text(self, text: str) -> Any:
         return Number().from_text(text)
-
-
-def _places(place: str, count: int) -> list[Callable[[], str]]:
-    """The places of the numbers of one row, for messages."""
-    if count == 1:
-        return [lambda: place]
-    return [functools.partial("{}, entry {}".format, place, number) for number in range(count)]
 
 
 def keys_of(rows: Columns, row: int) -> tuple[str, tuple[str, ...]]:

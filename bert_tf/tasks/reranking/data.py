@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.data import tables
-from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
+from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json_lines, whole_value
 from bert_tf.retrieval.collection import read_beir, read_triples
@@ -44,15 +44,7 @@ def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int 
         return _beir(path, negatives, seed)
     readers = {"jsonl": _json_lines, "triples": _triples}
     found = readers[file_format](path) if file_format in readers else _table(path, file_format)
-    lines, queries, passages, relevance = columns_of_rows(found, 4)
-    rows = Columns(
-        names=("query", "passages"),
-        values=(queries, passages),
-        targets=relevance,
-        source=str(path),
-        places=lines,
-        path=path,
-    )
+    rows = Columns.of_file(path, ("query", "passages"), found)
     return rows.checked((TextColumn("query", may_be_empty=False), COLUMNS[1]), Relevance())
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
+from bert_tf.config.arguments import checked_argument
 from bert_tf.errors import UserError
 from bert_tf.models.logits import hide_padding
 
@@ -89,7 +90,7 @@ class MeanSquaredErrorLoss(RankingLoss):
 
     def __init__(self, activation: str = "identity", name: str | None = None, **kwargs: Any):
         super().__init__(name, **kwargs)
-        self.activation = checked_activation(activation)
+        self.activation = checked_argument("activation", activation)
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
         scores = ACTIVATIONS[self.activation](_at_passages(relevance, logits))
@@ -171,19 +172,6 @@ LOSSES: dict[str, type[RankingLoss]] = {
     each.short_name: each
     for each in (BinaryCrossEntropyLoss, MeanSquaredErrorLoss, ListNetLoss, LambdaLoss)
 }
-
-
-def checked_activation(name: str) -> str:
-    """`name`, if it is an activation.
-
-    >>> checked_activation("tanh")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: unknown activation 'tanh'; choose one of sigmoid, identity
-    """
-    if name not in ACTIVATIONS:
-        raise UserError(f"unknown activation {name!r}; choose one of {', '.join(ACTIVATIONS)}")
-    return name
 
 
 def loss_of(given: Any) -> keras.losses.Loss:

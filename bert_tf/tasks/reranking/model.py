@@ -31,7 +31,6 @@ from bert_tf.tasks.reranking.losses import (
     ACTIVATIONS,
     BinaryCrossEntropyLoss,
     RankingLoss,
-    checked_activation,
     loss_of,
 )
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
@@ -99,8 +98,6 @@ class Reranker(GroupModel):
         max_windows: int | None = None,
         **kwargs: Any,
     ):
-        checked_activation(activation)
-        kwargs.setdefault("name", "reranker")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
         long_texts.set_up(self, long_text, None, stride, max_windows)
         self.activation = activation
@@ -204,11 +201,6 @@ class Reranker(GroupModel):
         x = dataset.element_spec[0]
         are_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
         check_has_lists(self._decide_loss(are_lists), are_lists)
-
-    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        # A query may have one passage, string [batch].
-        query, passages = super().texts_of(x)
-        return query, passages[:, tf.newaxis] if passages.shape.rank == 1 else passages
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """float32 [batch, passages]; NaN at padding."""

@@ -29,15 +29,16 @@ class RankingPictures(GroupPictures):
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         found = ranking_metrics(rows.outputs, rows.data)
+        given = rows.targets[~np.isnan(rows.targets)]
         metrics = ", ".join(f"{n} {figures(value)}" for n, value in found.items() if n != "loss")
         return sections.by_number(
             rows.vectors,
             rows.texts,
-            rows.targets,
+            given,
             self._activated(np.concatenate(rows.outputs)),
             marks,
             _NOTE,
-            f"{len(rows.targets)} passages of {len(rows.data)} rows: {metrics}.",
+            f"{len(given)} passages of {len(rows.data)} rows: {metrics}.",
         )
 
     def _activated(self, logits: np.ndarray) -> np.ndarray:

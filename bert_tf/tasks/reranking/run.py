@@ -11,6 +11,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
 from bert_tf.retrieval.evaluation import trec_run
+from bert_tf.tasks.reranking import RerankingData, RerankingRun
 from bert_tf.tasks.reranking.candidates import (
     check_loss,
     default_loss,
@@ -19,7 +20,6 @@ from bert_tf.tasks.reranking.candidates import (
     keys_of,
     ranking_metrics,
 )
-from bert_tf.tasks.reranking.config import RerankingData, RerankingRun
 from bert_tf.tasks.reranking.data import FORMATS, read_candidates
 from bert_tf.tasks.reranking.losses import LOSSES, RankingLoss
 from bert_tf.tasks.reranking.model import Reranker

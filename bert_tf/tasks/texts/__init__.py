@@ -1,1 +1,34 @@
-"""The common parts of the tasks on one text or two."""
+"""The common parts of the tasks on one text or two, and what their runs may configure."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bert_tf.config.data import FinetuningData
+from bert_tf.config.model import PooledWindowsModel
+from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Names
+
+
+class TextData(FinetuningData):
+    """One text or two with a label: see `bert_tf.tasks.classification` and `.regression`."""
+
+    format: str
+    """`tsv`, `csv` or `jsonl`, with named columns; `cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`,
+    `qnli`, `rte` or `wnli`: a folder with the official files of that GLUE task; or `tfds`, whose
+    features are the columns. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the
+    ending of the format; in TFDS, the splits `train` and `validation`.
+    """
+    text_columns: Annotated[Names, Field(max_length=2)] | None = None
+    """Column of the text, or columns of a first and a second text. null is the column `text`, or
+    the columns of the GLUE task.
+    """
+    label_column: str = "label"
+    """Column of what is predicted. The formats of GLUE have their own."""
+
+
+class TextRun(FinetuningRun):
+    """What the tasks on one text or two have in common."""
+
+    model: PooledWindowsModel = PooledWindowsModel()
+    """The sizes of the encoder, and how long texts are read."""

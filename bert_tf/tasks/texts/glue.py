@@ -49,7 +49,7 @@ class GlueTask:
         submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
             predictions for GLUE's server.
         parts: endings of the names of the dev and test files, and of TFDS's splits.
-        tfds_texts: names of the texts in TFDS.
+        other_texts: names of the texts in TFDS, if they differ there.
     """
 
     texts: tuple[str, ...]
@@ -58,7 +58,7 @@ class GlueTask:
     metrics: tuple[str, ...]
     submissions: Mapping[str, str]
     parts: tuple[str, ...] = ("",)
-    tfds_texts: tuple[str, ...] = ("sentence1", "sentence2")
+    other_texts: tuple[str, ...] = ()
 
     def named(self, split: str) -> dict[str, str]:
         """The names of the parts of a split, by the suffix of their metrics' names.
@@ -75,22 +75,18 @@ _ENTAILED_OR_WHAT = ("contradiction", "entailment", "neutral")
 _ONE, _TWO = ("sentence",), ("sentence1", "sentence2")
 
 GLUE = {
-    "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}, tfds_texts=_ONE),
-    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}, tfds_texts=_ONE),
+    "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}),
+    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}),
     "mrpc": GlueTask(
         ("#1 String", "#2 String"),
         "Quality",
         _NO_YES,
         ("f1", "accuracy"),
         {"test": "MRPC", "msr_paraphrase_test": "MRPC"},
+        other_texts=_TWO,
     ),
     "qqp": GlueTask(
-        ("question1", "question2"),
-        "is_duplicate",
-        _NO_YES,
-        ("f1", "accuracy"),
-        {"test": "QQP"},
-        tfds_texts=("question1", "question2"),
+        ("question1", "question2"), "is_duplicate", _NO_YES, ("f1", "accuracy"), {"test": "QQP"}
     ),
     "stsb": GlueTask(_TWO, "score", (), ("spearman", "pearson"), {"test": "STS-B"}),
     "mnli": GlueTask(
@@ -100,15 +96,10 @@ GLUE = {
         ("accuracy",),
         {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX", "AX": "AX"},
         parts=("_matched", "_mismatched"),
-        tfds_texts=("premise", "hypothesis"),
+        other_texts=("premise", "hypothesis"),
     ),
     "qnli": GlueTask(
-        ("question", "sentence"),
-        "label",
-        _ENTAILED_OR_NOT,
-        ("accuracy",),
-        {"test": "QNLI"},
-        tfds_texts=("question", "sentence"),
+        ("question", "sentence"), "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "QNLI"}
     ),
     "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "RTE"}),
     "wnli": GlueTask(_TWO, "label", _NO_YES, ("accuracy",), {"test": "WNLI"}),
@@ -118,7 +109,7 @@ GLUE = {
         _ENTAILED_OR_WHAT,
         ("mcc", "accuracy"),
         {"test": "AX", "AX": "AX", "diagnostic": "AX", "diagnostic-full": "AX"},
-        tfds_texts=("premise", "hypothesis"),
+        other_texts=("premise", "hypothesis"),
     ),
 }
 

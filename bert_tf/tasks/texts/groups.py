@@ -1,91 +1,24 @@
 """The common base of models that score several texts, each together with the same first text."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import each_answer, rows_of, tensors_of
-from bert_tf.data.columns import Columns, GroupColumn, TextColumn
+from bert_tf.config.arguments import checked
+from bert_tf.data.batching import GroupedRows
+from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Tensors
 from bert_tf.models.logits import PADDING_SCORE, hide_padding
 from bert_tf.tasks import long_texts
-from bert_tf.tasks.task_model import EncodedTexts, TaskModel, head_dropout, known_target
+from bert_tf.tasks.task_model import TaskModel, head_dropout
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodedGroups(EncodedTexts):
-    """Groups of texts, each packed with the first text of its row, ready for the model.
-
-    >>> from bert_tf.data.batching import EncodedRows
-    >>> word_ids = np.array([2, 5, 3, 2, 3, 2, 3])
-    >>> rows = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
-    >>> groups = EncodedGroups(rows, np.array([1, 0]), first_pairs=np.array([0, 2, 3]))
-    >>> inputs, targets = groups.take(np.array([0, 1]))
-    >>> inputs["input_word_ids"].tolist(), targets.tolist()
-    ([[[2, 5, 3], [2, 3, 0]], [[2, 3, 0], [0, 0, 0]]], [1, 0])
-    >>> relevance = np.array([1, 0, 1], np.float32)
-    >>> dataclasses.replace(groups, targets=relevance, of_pairs=True).take(np.array([0, 1]))[1]
-    array([[ 1.,  0.],
-           [ 1., nan]], dtype=float32)
-
-    Attributes:
-        encoded: the packed pairs, those of a row one after the other.
-        targets, weights: as of `EncodedTexts`; of pairs, float32 [pairs].
-        first_pairs: int64 [rows + 1], the pair with which each row begins.
-        of_pairs: whether the targets are of pairs; in batches there is NaN where a row has fewer.
-    """
-
-    first_pairs: np.ndarray = dataclasses.field(kw_only=True)
-    of_pairs: bool = False
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """int64 [rows]: the pairs of each row; there is at least one."""
-        return np.diff(self.first_pairs)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [rows]: tokens of each row's longest pair."""
-        return np.maximum.reduceat(self.encoded.lengths, self.first_pairs[:-1])
-
-    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs of some rows in a table, as wide as the largest group.
-
-        If the rows are padded to a fixed length, it is the largest group of all.
-
-        Returns:
-            bool [batch, width], where the table has a pair; and int64 [pairs], the pairs in order.
-        """
-        sizes = self.sizes
-        width = (sizes if self.encoded.padded_to else sizes[rows]).max()
-        place = np.arange(width)
-        is_there = place < sizes[rows][:, None]
-        return is_there, (self.first_pairs[rows][:, None] + place)[is_there]
-
-    def targets_of(self, rows: np.ndarray) -> np.ndarray:
-        if not self.of_pairs:
-            return super().targets_of(rows)
-        is_there, pairs = self.places(rows)
-        targets = np.full(is_there.shape, np.nan, np.float32)
-        targets[is_there] = self.targets[pairs]
-        return targets
-
-    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer pairs."""
-        is_there, pairs = self.places(rows)
-        grouped = {}
-        for name, values in self.encoded.take(pairs).items():
-            grouped[name] = np.zeros((*is_there.shape, values.shape[1]), values.dtype)
-            grouped[name][is_there] = values
-        return grouped
 
 
 class GroupModel(TaskModel):
@@ -115,6 +48,7 @@ class GroupModel(TaskModel):
     # Whether each text of a group has a target, or the whole group.
     targets_of_pairs: ClassVar[bool] = False
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,
@@ -152,20 +86,26 @@ class GroupModel(TaskModel):
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> EncodedGroups:
+    ) -> GroupedRows:
         firsts, others = rows.values
         repeated = [first for first, group in zip(firsts, others, strict=True) for _ in group]
-        return EncodedGroups(
+        ends = np.cumsum([*map(len, others)])[:, None]
+        pairs = np.arange(max(map(len, others))) + np.vstack([[[0]], ends[:-1]])
+        return GroupedRows(
             self.encoded((repeated, [text for group in others for text in group])),
-            known_target(self).numbers(rows),
+            cast(Target, self.target).numbers(rows),
             rows.weights,
-            first_pairs=np.cumsum([0, *map(len, others)]),
-            of_pairs=self.targets_of_pairs,
+            groups=np.where(pairs < ends, pairs, -1),
+            of_texts=self.targets_of_pairs,
         )
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        # A text "" is padding.
-        first, others = self.texts_of(x)
+        # A text "" is padding; where each text has a target, a row may also be one text alone.
+        first, others = x
+        if isinstance(others, tf.RaggedTensor):
+            others = others.to_tensor("")
+        if others.shape.rank == 1 and self.targets_of_pairs:
+            others = others[:, tf.newaxis]
         shape = tf.shape(others)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
@@ -177,14 +117,9 @@ class GroupModel(TaskModel):
             features, self.encode_targets(y, is_there), weights
         )
 
-    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
-        first, others = x
-        return first, others.to_tensor("") if isinstance(others, tf.RaggedTensor) else others
-
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """Targets of a batch of a dataset, in a graph; bool [batch, group] is False at padding."""
-        raise NotImplementedError
+        return cast(Target, self.target).encoded(y)
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
@@ -213,20 +148,8 @@ class GroupModel(TaskModel):
 
     def strings_form(self) -> StringsForm:
         """One text with its first text, and the outputs of `device_form`."""
-        form, (first, others) = self.device_form(), self.input_names
-        names = first, others.removesuffix("s")
-
-        def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-            return [{names[0]: row[first], names[1]: text} for text in row[others] if text]
-
-        def respond(
-            outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
-        ) -> Tensors:
-            given = tensors_of(rows, {first: 1, others: 2})
-            logits = tf.constant(outputs["logit"])
-            return self.decode(in_groups(given[first], given[others], lambda *_: logits))
-
-        return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
+        second = self.input_names[1].removesuffix("s")
+        return one_by_one(self, second, str, "logit", lambda logits, _: self.decode(logits))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """float32 [batch, group]: the score of each text, and PADDING_SCORE for padding, "".
@@ -266,6 +189,36 @@ def in_groups(
     found = scores(tf.gather(first, places[:, 0]), tf.gather_nd(others, places))
     shape = tf.concat([tf.shape(others), tf.shape(found)[1:]], axis=0)
     return tf.tensor_scatter_nd_update(tf.fill(shape, PADDING_SCORE), places, found)
+
+
+def one_by_one(
+    model: TaskModel,
+    second: str,
+    text_of: Callable[[Any], str],
+    score: str,
+    decode: Callable[[tf.Tensor, tf.Tensor], Tensors],
+) -> StringsForm:
+    """How a model of groups is asked with strings on a device: each text with its first text.
+
+    Args:
+        model: takes the first texts and the groups.
+        second: the name of the input for a text of a group.
+        text_of: makes what is read of a text.
+        score: the output of the model's `device_form` that has the scores of a pair.
+        decode: the outputs of `serving_default`, from the scores of all texts and the groups.
+    """
+    form, (first, others) = model.device_form(), model.input_names
+    names = first, second
+
+    def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        return [{first: row[first], second: text_of(text)} for text in row[others] if text]
+
+    def respond(outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]) -> Tensors:
+        given = tensors_of(rows, {first: 1, others: 2})
+        found = tf.constant(outputs[score])
+        return decode(in_groups(given[first], given[others], lambda *_: found), given[others])
+
+    return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

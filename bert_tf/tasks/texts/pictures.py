@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bert_tf.asking.row_files import Row, list_of, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
-from bert_tf.interpret.importance import Importances, Inputs
+from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Look, Mark, PageSection, SeenInput
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
@@ -86,6 +86,18 @@ class TextPictures(PooledPictures):
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """What the model says, [1, ...], and what the tokens add to it."""
+
+    def of_class(
+        self, what: str, inputs: Inputs, number: int, are_classes: bool = True
+    ) -> list[Importances]:
+        """What the tokens add to the log-odds of a class; labels do not compete, as classes do."""
+
+        def score(rows: Inputs) -> tf.Tensor:
+            logits = self.subject.model(rows, training=False)
+            odds = log_odds(logits, number) if are_classes else logits[:, number]
+            return odds[:, None]
+
+        return self.subject.explain([f"the log-odds {what}"], inputs, score)
 
 
 class GroupPictures(PooledPictures):

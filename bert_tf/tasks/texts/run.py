@@ -1,7 +1,7 @@
 """The common base of runs on texts: files to read, and predictions to write."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.from_checkpoint import OF_VECTORS
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts import glue, text_files
-from bert_tf.tasks.texts.config import TextData, TextRun
+from bert_tf.tasks.texts import TextData, TextRun, glue, text_files
 from bert_tf.tasks.texts.glue import GLUE
 
 
@@ -108,6 +107,10 @@ class TextTask(Task):
     def prepare(self, rows: Any) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 
+    def label_of(self, row: Mapping[str, Any], place: str, is_table: bool) -> Any:
+        """The label of a row of a table or of JSON lines, before it is checked."""
+        return row.get(self.data.label_column)
+
     @property
     @abstractmethod
     def target(self) -> Target:
@@ -119,7 +122,7 @@ class TextTask(Task):
 
     def _read(self, path: Path) -> Columns:
         needs_labels = self.needs_labels(path)
-        rows = text_files.read(path, self.data, self.target, needs_labels)
+        rows = text_files.read(path, self.data, self.target, needs_labels, self.label_of)
         if needs_labels:
             rows.known_targets()
         return rows

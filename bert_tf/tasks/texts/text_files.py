@@ -12,8 +12,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.data.tfds import SPLITS, load_split
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import glue
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
@@ -22,6 +21,9 @@ _NO_LABEL = -1
 # The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
 # are stored in another order.
 _ROW_NUMBER = "idx"
+
+# The label of a row, from the row, its place, and whether all values are texts.
+LabelOf = Callable[[Mapping[str, Any], str, bool], Any]
 
 
 def glue_task(data: TextData) -> str:
@@ -67,7 +69,8 @@ def text_columns(data: TextData) -> tuple[str, ...]:
             raise UserError(
                 f"data.{key} cannot be set for {task}, whose columns are fixed; remove it"
             )
-    return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
+    texts, others = GLUE[task].texts, GLUE[task].other_texts
+    return others or texts if data.format == "tfds" else texts
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
@@ -96,7 +99,13 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     return {"": path} if split != "test" or path.is_file() else {}
 
 
-def read(path: Path, data: TextData, target: Target, needs_labels: bool = False) -> Columns:
+def read(
+    path: Path,
+    data: TextData,
+    target: Target,
+    needs_labels: bool = False,
+    label_of: LabelOf | None = None,
+) -> Columns:
     r"""The rows of a file, or of a split of TFDS if no file has such a name.
 
     >>> from bert_tf.data.targets import Label
@@ -112,6 +121,8 @@ def read(path: Path, data: TextData, target: Target, needs_labels: bool = False)
         target: the type of its labels.
         needs_labels: whether it is a mistake if there are no labels. If not, labels that are
             empty in every row count as missing.
+        label_of: makes the label of a row of a table, given the row, its place, and whether all
+            values are texts; None takes the column of labels.
 
     Raises:
         UserError: the file cannot be used; the message names the mistake and its place.
@@ -122,7 +133,8 @@ def read(path: Path, data: TextData, target: Target, needs_labels: bool = False)
     elif data.format == "tfds" and not path.is_file():
         rows = read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
-        rows = read_table(path, data, columns, (data.label_column,), needs_labels)
+        label_of = label_of or (lambda row, *_: row.get(data.label_column))
+        rows = _read_table(path, data, columns, needs_labels, label_of)
     targets = rows.targets
     if targets is not None:
         is_empty = all(
@@ -134,34 +146,19 @@ def read(path: Path, data: TextData, target: Target, needs_labels: bool = False)
     return rows.checked(map(TextColumn, rows.names), target)
 
 
-def read_table(
-    path: Path,
-    data: TextData,
-    texts: tuple[str, ...],
-    labels: tuple[str, ...],
-    needs_labels: bool,
-    target_of: Callable[[Mapping[str, Any], str], Any] | None = None,
+def _read_table(
+    path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool, label_of: LabelOf
 ) -> Columns:
-    r"""The rows of a table, not checked yet.
-
-    >>> _ = Path("train.tsv").write_text("text\tlabel\na film\tgood\n")
-    >>> data = TextData(path=".", format="tsv")
-    >>> read_table(Path("train.tsv"), data, ("text",), ("label",), needs_labels=True).targets
-    ['good']
-
-    `texts` and `labels` are columns. `target_of` makes the target of a row, given the row and its
-    place; by default it is what the one column of labels holds, and None if that is missing.
-    """
+    """The rows of a table, not checked yet."""
+    labels = getattr(data, "label_columns", None) or (data.label_column,)
     needed = (*texts, *labels) if needs_labels else texts
-    rows = list(tables.read_table(path, format_of(path, data), needed, labels, targets=labels))
-    if target_of is None:
-        found = [row.get(labels[0]) for _, row in rows]
-    else:
-        found = [target_of(row, f"{path}, line {line}") for line, row in rows]
+    file_format = format_of(path, data)
+    rows = list(tables.read_table(path, file_format, needed, labels, targets=labels))
+    is_table = file_format != "jsonl"
     return Columns(
         names=NAMES[len(texts)],
         values=tuple([row[column] for _, row in rows] for column in texts),
-        targets=found,
+        targets=[label_of(row, f"{path}, line {line}", is_table) for line, row in rows],
         source=str(path),
         places=[line for line, _ in rows],
         path=path,

@@ -5,7 +5,7 @@ windows, and each word is trained and tagged in the one where it has most contex
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
 import keras
@@ -15,6 +15,7 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer, plain
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
+from bert_tf.data.batching import EncodedRows
 from bert_tf.data.columns import Column, Columns, GroupColumn, TextColumn, as_list, is_text
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
@@ -25,8 +26,8 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import fitting, inputs
-from bert_tf.tasks.task_model import TaskModel, head_dropout
-from bert_tf.tasks.token_classification.config import Features
+from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout
+from bert_tf.tasks.token_classification import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.spans import TEXT, SpannedWords, are_texts, in_words
@@ -34,11 +35,11 @@ from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
 from bert_tf.tasks.token_classification.tagged_sentences import (
     IGNORED,
     WORDS,
+    TaggedWindows,
     WordTags,
-    split_at,
+    ragged_words,
     texts_of,
 )
-from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
@@ -55,6 +56,8 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
     "concat_last_four": (4, lambda encoded: tf.concat(encoded.layers[-4:], axis=-1)),
     "sum_all": (1, lambda encoded: tf.add_n(encoded.layers)),
 }
+# Texts that are cut into windows at a time.
+_CHUNK = 256
 # Texts without words may be asked, but not learned.
 _ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
@@ -133,7 +136,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         aggregation: str = "first",
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", "token_classifier")
         head: dict[str, Any] = {"num_classes": None, "dropout": dropout}
         if features is not None:
             _check_features(encoder, features)
@@ -271,16 +273,25 @@ class TokenClassifier(TaskModel, WeightedModel):
         texts, labels = texts_of(rows), self.target.numbers(rows)
         weights = None
         if rows.weights is not None or class_weight is not None:
-            of_rows = np.ones(len(rows)) if rows.weights is None else rows.weights
+            of_rows = np.ones(len(rows), np.float32) if rows.weights is None else rows.weights
             weights = np.repeat(of_rows, [len(words) for words in rows.column("words")])
             if class_weight is not None:
                 weights *= [class_weight.get(label, 1.0) for label in labels.tolist()]
-        return TaggedWindows.cut(
-            texts,
-            split_at(labels, texts),
-            self.windows(),
-            None if weights is None else split_at(weights, texts),
-        )
+        known = [("labels", labels, IGNORED), ("weights", weights, 0.0)]
+
+        def windows() -> Iterator[Tensors]:
+            preprocess, place = self.windows(), 0
+            for first in range(0, len(texts), _CHUNK):
+                words = ragged_words(texts[first : first + _CHUNK])
+                cut, end = preprocess(words), place + len(words.values)
+                for name, each, missing in known:
+                    if each is not None:
+                        of_words = words.with_values(each[place:end])
+                        cut.features[name] = at_tokens(of_words, cut.rows, cut.words, missing)
+                yield cut.features
+                place = end
+
+        return TaggedWindows(EncodedRows.gather(windows()))
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # Words and tags are ragged, or [batch, words] padded with "".
@@ -353,15 +364,31 @@ class TokenClassifier(TaskModel, WeightedModel):
             pieces, starts, ends = self.split(texts)
             return tagger(pieces), starts, ends
 
+        def labelled(words: tf.RaggedTensor, tags: Tags, *bounds: tf.RaggedTensor) -> dict:
+            labels = tf.gather(tf.constant(self.labels), tags.labels)
+            named = dict(zip(("starts", "ends"), bounds, strict=True))
+            return {"words": words, "labels": labels, **named, "scores": tags.scores}
+
         def of_text(given: Mapping[str, tf.Tensor]) -> Tensors:
-            tags, starts, ends = tag(given["text"])
-            return self._labelled(cut(given["text"], starts, ends), tags, starts, ends)
+            tags, *bounds = tag(given["text"])
+            return _padded(labelled(cut(given["text"], *bounds), tags, *bounds))
 
         def of_words(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return self._tag_words(given["words"], tagger)
+            # "" after the last word is padding.
+            words = without_padding(given["words"])
+            tags = tagger(tokenize_words(words, self.tokenizer))
+            sizes = tf.strings.length(words.values)
+            starts = joined_starts(sizes, tf.cast(words.row_splits, tf.int32))
+            bounds = (words.with_values(each) for each in (starts, starts + sizes))
+            return _padded(labelled(words, tags, *bounds), tf.shape(given["words"])[1])
 
         def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return _find(given["text"], tag, EntityTypes(self.labels))
+            # A score is the mean over the words of an entity.
+            types = EntityTypes(self.labels)
+            found = types.entities(*tag(given["text"]))
+            names = tf.gather(tf.constant(types.names, tf.string), found.types)
+            texts = cut(given["text"], found.starts, found.ends)
+            return _padded(found._asdict() | {"entities": texts, "types": names})
 
         def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
             words = without_padding(given["words"])
@@ -391,67 +418,36 @@ class TokenClassifier(TaskModel, WeightedModel):
             "export a file that takes ids"
         )
 
-    def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
-        """Labels words, string [batch, words], in which "" after the last word is padding."""
-        words = without_padding(padded)
-        tags = tagger(tokenize_words(words, self.tokenizer))
-        sizes = tf.strings.length(words.values)
-        starts = joined_starts(sizes, tf.cast(words.row_splits, tf.int32))
-        starts, ends = words.with_values(starts), words.with_values(starts + sizes)
-        return self._labelled(words, tags, starts, ends, width=tf.shape(padded)[1])
-
-    def _labelled(
-        self,
-        words: tf.RaggedTensor,
-        tags: Tags,
-        starts: tf.RaggedTensor,
-        ends: tf.RaggedTensor,
-        width: tf.Tensor | None = None,
-    ) -> Tensors:
-        """Words with their outputs; see `_padded`."""
-        labels = tf.gather(tf.constant(self.labels), tags.labels)
-        outputs = {"words": words, "labels": labels, "starts": starts, "ends": ends}
-        return _padded(outputs | {"scores": tags.scores}, width)
-
     @classmethod
     def answers(
-        cls,
-        model: Answers,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        **options: Any,
+        cls, model: Answers, x: Any, *args: Any, min_score: float | None = None, **options: Any
     ) -> Any:
-        # The entities of texts, or the tags of `words`.
-        if "aggregation" in options:
-            model = _aggregating(model, checked_argument("aggregation", options["aggregation"]))
-        least = checked_argument("min_score", options.get("min_score", 0.0))
+        found = super().answers(model, x, *args, **options)
+        if min_score is None:
+            return found
         if isinstance(x, Mapping) and "words" in x:
-            if "min_score" in options:
-                raise UserError("min_score is for the entities of texts; remove it")
+            raise UserError("min_score is for the entities of texts; remove it")
+        least = checked_argument("min_score", min_score)
+
+        def kept(entities: Sequence[Mapping]) -> list:
+            return [each for each in entities if each["score"] >= least]
+
+        single = bool(found) and isinstance(found[0], Mapping)
+        return kept(found) if single else list(map(kept, found))
+
+    @classmethod
+    def asked(cls, model: Answers, x: Any, **options: Any) -> Asked:
+        # The entities of texts, or the tags of `words`.
+        if isinstance(x, Mapping) and "words" in x:
             words = as_list(x["words"], "words")
             single = GroupColumn("words").is_single(words)
             asked = Columns(("words",), ([words] if single else words,))
             lists = _ASKED_WORDS.checked(asked.values[0], asked)
-            rows: list[dict[str, Any]] = [{"words": _askable(each)} for each in lists]
-            signature = "words"
-        else:
-            rows, single = inputs.asked(x, (TextColumn("text"),))
-            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
-            has_entities = "entities" in model.signature_names()
-            signature = "entities" if has_entities else "serving_default"
-        answers = each_answer(
-            model,
-            signature,
-            rows,
-            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
-            batch_size,
-            verbose,
-            "tagging",
-        )
-        if signature != "words":
-            answers = [[each for each in found if each["score"] >= least] for found in answers]
-        return answers[0] if single else answers
+            return Asked([{"words": _askable(each)} for each in lists], single, "words")
+        # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+        has_entities = "entities" in model.signature_names()
+        signature = "entities" if has_entities else "serving_default"
+        return Asked(*inputs.asked(x, (TextColumn("text"),)), signature)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
@@ -473,25 +469,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         ]
 
 
-def _aggregating(model: Any, aggregation: str) -> Answers:
-    """A model that answers with this aggregation: the model itself, or else a copy.
-
-    Raises:
-        UserError: it is an export with another one.
-    """
-    known = model.settings.get("aggregation", "first")  # exports of 0.2.0 do not say
-    if aggregation == known:
-        return model
-    if not isinstance(model, TokenClassifier) or model.network() is not model:
-        raise UserError(
-            f"the export answers with aggregation {known!r}; export the model again with "
-            f"aggregation={aggregation!r}, or remove it"
-        )
-    copy = object.__new__(type(model))
-    copy.__dict__ |= model.__dict__ | {"aggregation": aggregation}
-    return copy
-
-
 def _askable(words: Sequence[Text]) -> list[Text]:
     """The words with " " for "", which a signature would take for padding."""
     return [word or " " for word in words]
@@ -509,14 +486,6 @@ def _check_features(encoder: Encoder, features: str) -> None:
         )
     if encoder.config.bilstm:
         raise UserError("features have a BiLSTM of their own; remove model.bilstm")
-
-
-def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:
-    """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
-    found = types.entities(*tag(texts))
-    names = tf.gather(tf.constant(types.names, tf.string), found.types)
-    entities = cut(texts, found.starts, found.ends)
-    return _padded(found._asdict() | {"entities": entities, "types": names})
 
 
 def _padded(outputs: Mapping[str, tf.RaggedTensor], width: tf.Tensor | None = None) -> Tensors:

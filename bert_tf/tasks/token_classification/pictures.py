@@ -14,10 +14,14 @@ from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.tasks.task_model import known_target
+from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
-from bert_tf.tasks.token_classification.tagged_sentences import IGNORED, texts_of
-from bert_tf.tasks.token_classification.tagged_windows import ragged_words
+from bert_tf.tasks.token_classification.tagged_sentences import (
+    IGNORED,
+    WordTags,
+    ragged_words,
+    texts_of,
+)
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
 
@@ -93,7 +97,7 @@ class TagPictures(Pictures):
         kinds = [kind or OUTSIDE for kind in self._kinds]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
-        given_labels = known_target(subject.model).numbers(data)
+        given_labels = WordTags(self._labels).numbers(data)
         counted = np.flatnonzero(given_labels != IGNORED)
         words, given_labels = [words[i] for i in counted], given_labels[counted]
         probabilities = tf.nn.softmax(logits[counted]).numpy()
@@ -161,20 +165,17 @@ class TagPictures(Pictures):
 
     def _vectors(self, data: Columns) -> np.ndarray:
         """float32 [words, hidden]: the last layer at the first piece of each word of the file."""
-        texts = texts_of(data)
-        lengths = [len(text) for text in texts]
-        first_words = np.cumsum([0, *lengths])
-        width = self.subject.encoder.config.output_size
-        vectors = np.zeros([first_words[-1], width], np.float32)
-        for first in range(0, len(lengths), _BATCH):
+        subject, texts, vectors = self.subject, texts_of(data), []
+
+        def encode(rows: Inputs, training: bool = False) -> tf.Tensor:
+            return subject.encoder.encode(rows, training=training).restore()
+
+        reader = WordTagger(encode, self._preprocess)
+        for first in range(0, len(texts), _BATCH):
             words = ragged_words(texts[first : first + _BATCH])
-            pieces = tokenize_words(words, self.subject.tokenizer)
-            windows = self._preprocess.windows(pieces)
-            encoded = self.subject.encoder.encode(windows.features, training=False).restore()
-            chosen = windows.words.numpy() >= 0
-            places = first_words[first + windows.rows.numpy()][:, None] + windows.words.numpy()
-            vectors[places[chosen]] = encoded.numpy()[chosen]
-        return vectors
+            pieces = tokenize_words(words, subject.tokenizer)
+            vectors.append(reader.logits(pieces).values.numpy())
+        return np.concatenate(vectors)
 
 
 def _places_of(windows: WordWindows, window: int, words: np.ndarray) -> dict[int, int]:

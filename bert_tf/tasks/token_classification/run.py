@@ -15,7 +15,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.token_classification.config import (
+from bert_tf.tasks.token_classification import (
     TokenClassificationData,
     TokenClassificationRun,
 )
@@ -36,12 +36,9 @@ class TokenClassification(Task):
     data: TokenClassificationData
     _learned: Columns | None = None
 
-    def files(self, split: str) -> dict[str, Path]:
+    def default_name(self, split: str) -> str:
         # With TFDS a path is the name and the split.
-        self.check_format()
-        endings = {"conll": ".conll", "spans": ".jsonl", "tfds": ""}
-        name = getattr(self.data, split) or split + endings[self.data.format]
-        return {"": Path(self.data.path) / name}
+        return split + {"conll": ".conll", "spans": ".jsonl", "tfds": ""}[self.data.format]
 
     def training_rows(self) -> Columns:
         """The rows to train on. Every type has its B and its I, even if training lacks one of them.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.columns import Columns, columns_of_rows, quoted
+from bert_tf.data.columns import Columns, quoted
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, read_json_lines, text_of
 from bert_tf.tasks.token_classification.spans import TEXT, Span
@@ -49,12 +49,10 @@ def read_spans(path: Path) -> Columns:
         left_out += not annotations
         for spans in annotations:
             spans = None if spans is None else [_span(each, text, place) for each in spans]
-            found.append((text, spans, number))
+            found.append((number, text, spans))
     if left_out:
         logger.info(f"{path}: texts that annotators rejected or skipped are left out ({left_out})")
-    texts, targets, places = columns_of_rows(found, 3)
-    columns = Columns(("text",), (texts,), targets, str(path), places, unit, path=path)
-    return columns.checked([TEXT], WordTags())
+    return Columns.of_file(path, ["text"], found, unit=unit).checked([TEXT], WordTags())
 
 
 def _rows(path: Path) -> tuple[str, Iterable[tuple[int, Any]]]:

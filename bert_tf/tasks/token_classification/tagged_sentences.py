@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.batching import TrainingRows
 from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
@@ -194,13 +195,30 @@ def texts_of(rows: Columns) -> list[list[str]]:
     return [[word for _, words in group for word in words] for _, group in groups]
 
 
-def split_at(values: np.ndarray, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
-    """[words of all texts, ...] as an array for each text.
+def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
+    """Texts given as words: RaggedTensor string [batch, (words)].
 
-    >>> [each.tolist() for each in split_at(np.array([1, 0, 2]), [["Ada", "sat"], ["She"]])]
-    [[1, 0], [2]]
+    >>> ragged_words([["Ada", "sat"], ["Hello"]]).to_list()
+    [[b'Ada', b'sat'], [b'Hello']]
     """
-    return np.split(values, np.cumsum([len(words) for words in texts])[:-1])
+    return tf.ragged.constant(texts, tf.string, ragged_rank=1)
+
+
+class TaggedWindows(TrainingRows):
+    """Windows whose tokens have labels, and maybe weights, which `encoded` has by these names.
+
+    >>> from bert_tf.data.batching import EncodedRows
+    >>> ids, labels = np.array([2, 5, 6, 3]), np.array([-1, 1, 0, -1])
+    >>> encoded = EncodedRows(ids, 0 * ids, np.array([0, 4]), others={"labels": labels})
+    >>> inputs, taken = TaggedWindows(encoded).take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), taken.tolist()
+    ([[2, 5, 6, 3]], [[-1, 1, 0, -1]])
+    """
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The encoder's inputs, the labels, and the weights if any, each [batch, seq_len]."""
+        inputs = self.encoded.take(rows)
+        return inputs, *(inputs.pop(name) for name in ("labels", "weights") if name in inputs)
 
 
 def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:

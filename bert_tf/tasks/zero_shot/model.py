@@ -8,23 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, cast
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, Text, plain, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, Text, plain
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Column, GroupColumn, TextColumn, as_list
 from bert_tf.data.targets import class_names
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.task_model import of_columns
-from bert_tf.tasks.texts.groups import alike_where_equal, in_groups
+from bert_tf.tasks.task_model import Asked, of_columns
+from bert_tf.tasks.texts.groups import alike_where_equal, in_groups, one_by_one
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import first_equal
 
@@ -81,6 +80,7 @@ class ZeroShotClassifier(TextClassifier):
     padded_lists = (("probabilities",),)
     setting_names = ("max_length", "multi_label", "hypothesis_template")
     answer_options = ("labels", "multi_label", "hypothesis_template")
+    devices_decide = True
     example: ClassVar[Mapping[str, Any]] = {
         "text": ["It came late and cold."],
         "candidates": [["delivery", "food", "service"]],
@@ -101,13 +101,13 @@ class ZeroShotClassifier(TextClassifier):
     ):
         if pair is False:
             raise UserError("a ZeroShotClassifier reads pairs; give a classifier of pairs")
-        kwargs.setdefault("name", "zero_shot_classifier")
         self._entailment = self._contradiction = 0
         if labels is None or not len(labels):
             _places([])
         super().__init__(encoder, tokenizer, labels, True, max_length, dropout, **kwargs)
         self.multi_label = multi_label
-        self.hypothesis_template = _checked_template(hypothesis_template)
+        self.hypothesis_template = hypothesis_template
+        self.check_settings()
 
     def name_classes(self, labels: Sequence[Any]) -> None:
         self._entailment, self._contradiction = _places(class_names(as_list(labels, "labels")))
@@ -187,43 +187,17 @@ class ZeroShotClassifier(TextClassifier):
         }
 
     @classmethod
-    def answers(
-        cls,
-        model: Answers,
-        x: Any,
-        *args: Any,
-        labels: Any = None,
-        multi_label: bool | None = None,
-        hypothesis_template: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """As of `TaskModel`, with options of `predict`.
+    def asked(cls, model: Answers, x: Any, labels: Any = None, **options: Any) -> Asked:
+        # `labels` are names for all texts; None where `x` has candidates.
+        return super().asked(model, _with_candidates(x, labels))
 
-        Args:
-            model, x, *args, **kwargs: as there.
-            labels: names for all texts; None where `x` has candidates.
-            multi_label, hypothesis_template: for this call; None are the model's own. An export has
-                no others.
-
-        Raises:
-            UserError: as there; labels are missing, or one occurs twice; or an export is asked for
-                another setting than its own.
-        """
-        x, own = _with_candidates(x, labels), model.settings  # type: ignore[attr-defined]
-        given = {"multi_label": multi_label, "hypothesis_template": hypothesis_template}
-        changed = {name: v for name, v in given.items() if v not in (None, own.get(name))}
-        if changed and not isinstance(model, cls):
-            name, value = next(iter(changed.items()))
+    def check_settings(self) -> None:
+        template = self.hypothesis_template
+        if not isinstance(template, str) or template.count(_GAP) != 1:
             raise UserError(
-                f"the export answers with {name}={own.get(name)!r}; export the model again with "
-                f"{name}={value!r}, or leave it out"
+                f"hypothesis_template is {template!r}; give a sentence with one {{}}, where the "
+                "label is inserted"
             )
-        _checked_template(str(changed.get("hypothesis_template", _GAP)))
-        try:
-            model.__dict__ |= changed
-            return super().answers(model, x, *args, **kwargs)
-        finally:
-            model.__dict__ |= {name: own[name] for name in changed}
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
@@ -255,21 +229,13 @@ class ZeroShotClassifier(TextClassifier):
 
     def strings_form(self) -> StringsForm:
         """`text`, `hypothesis`, and the outputs of `device_form`."""
-        form, names = self.device_form(), ("text", "hypothesis")
-
-        def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-            texts = [self.hypothesis(plain(label)) for label in row["candidates"] if label]
-            return [{"text": row["text"], "hypothesis": text} for text in texts]
-
-        def respond(
-            outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
-        ) -> Tensors:
-            given = tensors_of(rows, {"text": 1, "candidates": 2})
-            scores = tf.constant(outputs["scores"])
-            logits = in_groups(given["text"], given["candidates"], lambda *_: scores)
-            return self._answered(logits, given["candidates"])
-
-        return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
+        return one_by_one(
+            self,
+            "hypothesis",
+            lambda label: self.hypothesis(plain(label)),
+            "scores",
+            self._answered,
+        )
 
 
 def _places(labels: Sequence[str]) -> tuple[int, int]:
@@ -291,16 +257,6 @@ def _places(labels: Sequence[str]) -> tuple[int, int]:
             "pairs, or give the names of its classes with labels="
         )
     return entailed[0], others[0]
-
-
-def _checked_template(template: str) -> str:
-    """A template as it is. Raises UserError unless it has one place for the label."""
-    if not isinstance(template, str) or template.count(_GAP) != 1:
-        raise UserError(
-            f"hypothesis_template is {template!r}; give a sentence with one {{}}, where the label "
-            "is inserted"
-        )
-    return template
 
 
 def _with_candidates(x: Any, labels: Any) -> Any:

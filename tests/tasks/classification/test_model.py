@@ -240,15 +240,17 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
         task = task_of(path, [setting])
         rows = task.training_rows()
         model = model_of(task)
-        examples = model.examples(rows)
+        examples = model.examples(rows, task.class_weight)
         task.compile(model, optimizer="sgd")
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         # 6 rows weigh w and 2 rows 3 w, and all of them 8.
         for label, weight in ((0, 24 / 12), (1, 8 / 12)):
-            inputs, labels = examples.take(np.flatnonzero(examples.targets == label))
+            inputs, *known = examples.take(np.flatnonzero(examples.targets == label))
             logits = model(inputs)
+            labels, weights = known
             expected = weight * cross_entropy(labels, logits)
-            np.testing.assert_allclose(model.loss(labels, logits), expected, rtol=1e-5)
+            found = model.loss(labels, logits, sample_weight=weights)
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
     with pytest.raises(
         UserError, match="class_weights has 'fwe', which is not a label; .* few, many"
     ):

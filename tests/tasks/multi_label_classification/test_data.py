@@ -8,8 +8,8 @@ import pytest
 from bert_tf.config.reading import load_config
 from bert_tf.data.targets import Labels
 from bert_tf.errors import UserError
-from bert_tf.tasks.multi_label_classification import MultiLabelData
-from bert_tf.tasks.multi_label_classification.data import read
+from bert_tf.tasks.multi_label_classification import MultiLabelRun
+from bert_tf.tasks.multi_label_classification.run import MultiLabelClassification
 
 TEXTS = ["it came late", "lovely", "cold and late"]
 LABELS = [("late",), (), ("cold", "late")]
@@ -49,8 +49,13 @@ WAYS = {
 def rows_of(folder: Path, name: str, text: str, needs_labels: bool = True, **settings):
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    data = MultiLabelData(path=str(folder), format=path.suffix[1:], **settings)
-    return read(path, data, needs_labels)
+    data = {"path": str(folder), "format": path.suffix[1:], **settings}
+    train = {"steps": 1, "max_length": 16, "batch_size": 1}
+    of_run = {"task": "multi_label_classification", "init": {"checkpoint": "any"}}
+    config = MultiLabelRun(**of_run, data=data, train=train)
+    task = MultiLabelClassification(config)
+    task.needs_labels = lambda path: needs_labels
+    return task._read(path)
 
 
 @pytest.mark.parametrize("way", WAYS)

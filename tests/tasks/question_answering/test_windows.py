@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf import QuestionAnswerer
-from bert_tf.data.batching import training_batches
+from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.question_answering.squad import Span, read_squad
-from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.text import WindowPreprocessor
+from bert_tf.tasks.question_answering.squad import read_squad
 from tests import tiny, tiny_questions
 
 
@@ -23,13 +21,14 @@ def questions(tmp_path_factory) -> Columns:
 
 
 @pytest.fixture(scope="module")
-def rows(questions) -> WindowRows:
+def rows(questions) -> TrainingRows:
     return _cut(questions)
 
 
-def _cut(questions: Columns) -> WindowRows:
-    preprocess = WindowPreprocessor(tiny.tokenizer(), 20, 6, 4)
-    return WindowRows.cut(questions, Span(unanswerable=True).numbers(questions), preprocess)
+def _cut(questions: Columns) -> TrainingRows:
+    sizes = {"max_length": 20, "stride": 6, "max_question_length": 4}
+    encoder = Encoder(tiny.encoder_config())
+    return QuestionAnswerer(encoder, tiny.tokenizer(), True, **sizes).examples(questions)
 
 
 def test_every_window_is_there_with_its_answer(rows, questions):
@@ -76,4 +75,5 @@ def test_questions_of_all_chunks_are_kept_apart(questions, tmp_path):
         content["qas"].append({"id": str(i), "question": "on", "answers": [answer]})
     path.write_text(json.dumps({"data": [{"paragraphs": [content]}]}))
     rows = _cut(read_squad(path))
-    assert rows.starts.tolist() == rows.ends.tolist() == [3, 6] * 300
+    for values in rows.targets.values():
+        assert values.tolist() == [3, 6] * 300

@@ -67,7 +67,7 @@ def test_without_an_activation_it_is_the_sigmoid(copied):
 def test_an_activation_that_is_not_known_is_refused_unless_another_is_given(copied):
     change(copied, "config_sentence_transformers.json", activation_fn="torch.nn.Tanh")
     assert refusal(bert_tf.load, copied) == (
-        "unknown activation 'torch.nn.Tanh'; choose one of sigmoid, identity"
+        "activation must be 'sigmoid' or 'identity', got \"torch.nn.Tanh\""
     )
     assert bert_tf.load(copied, activation="identity").activation == "identity"
     assert bert_tf.Encoder.from_checkpoint(copied).config.hidden_size == 16

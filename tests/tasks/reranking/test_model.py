@@ -285,7 +285,7 @@ def test_a_relevance_outside_0_to_1_in_a_dataset():
 
 def test_other_settings_are_refused():
     assert refusal(tiny.reranker, activation="softmax") == (
-        "unknown activation 'softmax'; choose one of sigmoid, identity"
+        "activation must be 'sigmoid' or 'identity', got \"softmax\""
     )
     assert refusal(tiny.reranker().fit, *pairs(), loss="hinge").startswith("unknown loss 'hinge'")
     assert refusal(tiny.reranker().predict, "a", []) == ("passages 0 has 0; give one or more")

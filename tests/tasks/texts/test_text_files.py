@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.data.targets import Label
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts import TextData
 from bert_tf.tasks.texts.text_files import read, text_columns
 
 

@@ -161,7 +161,8 @@ def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
     assert len(windows.lengths) >= 48 and windows.lengths.mean() < 16
     assert longer.lengths.mean() > 20
     # Each of the words has its label once, either way.
-    assert sorted(windows.labels[windows.labels >= 0]) == sorted(longer.labels[longer.labels >= 0])
+    labels, others = (each.encoded.others["labels"] for each in (windows, longer))
+    assert sorted(labels[labels >= 0]) == sorted(others[others >= 0])
     data = together.read(tmp_path / "dev.conll")
     assert len(texts_of(data)) == 3 and len(data) == 9
     # The text goes on after a sentence, but no entity does.
@@ -198,14 +199,15 @@ def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="TFDS glue/cola, split train: no feature tokens or w"):
             task_of(path, [*settings, "data.path=glue/cola"]).training_rows()
     assert task.labels[:3] == ("O", "B-LOC", "I-LOC")
-    assert (examples.labels >= 0).any() and len(data) <= 4
+    assert (examples.encoded.others["labels"] >= 0).any() and len(data) <= 4
 
 
 def test_training_rows_are_sentences(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     examples = examples_of(task_of(path, ["data.train_rows=2", "train.max_length=32"]))
     sentences = read_conll(tmp_path / "train.conll").first(2)
-    assert (examples.labels >= 0).sum() == sum(map(len, sentences.column("words")))
+    labels = examples.encoded.others["labels"]
+    assert (labels >= 0).sum() == sum(map(len, sentences.column("words")))
 
 
 @pytest.mark.parametrize(
