@@ -192,6 +192,19 @@ def embed(arguments: argparse.Namespace) -> None:
     write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)
 
 
+def mine(arguments: argparse.Namespace) -> None:
+    """Find hard negatives: passages that a model ranks high and that are no answers.
+
+    bert-tf mine sentence-transformers/all-MiniLM-L6-v2 --data pairs.tsv --out train.jsonl
+    bert-tf mine embedder.keras --data pairs.jsonl --corpus passages.txt --out train.jsonl
+    bert-tf mine runs/embedder --data pairs.csv --out train.jsonl --range 10 50 --margin 0.05
+    bert-tf mine runs/embedder --data beir/scifact/qrels/train.tsv --out train.jsonl --negatives 5
+    """
+    from bert_tf.asking.mine import mine as write
+
+    write(**vars(arguments))
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Export a model as a SavedModel that takes strings, or as a LiteRT file.
 

@@ -217,6 +217,43 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             default="float32",
         ),
     ],
+    commands.mine: [
+        option("path MODEL", "an embedder of any form that `bert-tf embed` takes, with its head"),
+        option(
+            "--data FILE",
+            "pairs: a .tsv, .csv or .jsonl file with query (or anchor) and positive, a SQuAD file, "
+            "or FOLDER/qrels/SPLIT.tsv of a folder in BEIR's form",
+            required=True,
+        ),
+        option(
+            "--corpus FILE",
+            "further passages, one per line, or JSON lines with the key text (default: the answers "
+            "of the other questions)",
+        ),
+        option(
+            "--out FILE.jsonl",
+            "file to write, for task: embedding and task: reranking: query, positive, negatives",
+            required=True,
+        ),
+        option(
+            "--negatives N", "number of negatives of a question (default: %(default)s)", default=3
+        ),
+        option(
+            "--range RANK",
+            "first and last rank of a negative among the passages that are no answers (default: 1 "
+            "100)",
+            dest="ranks",
+            nargs=2,
+            type=int,
+            default=(1, 100),
+        ),
+        option(
+            "--margin X",
+            "by how much the score of a negative must be below that of the answer (default: any "
+            "score)",
+            type=float,
+        ),
+    ],
     commands.export: [
         option(
             "path SRC",
