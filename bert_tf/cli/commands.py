@@ -102,6 +102,18 @@ def pretrain(arguments: argparse.Namespace) -> None:
     print_metrics(runs.pretrain(loaded, arguments.out))
 
 
+def adapt(arguments: argparse.Namespace) -> None:
+    """Continue the pre-training of a checkpoint on text of a domain; the same command resumes.
+
+    bert-tf adapt google-bert/bert-base-uncased --text notes --out runs/notes
+    bert-tf adapt bert-base-uncased --text news.jsonl --out runs/news --masking 0.3 --epochs 3
+    bert-tf adapt runs/pretraining --text a.txt b.txt --out runs/more --steps 2000 --batch-size 16
+    """
+    from bert_tf.runs.adapting import adapt as continued
+
+    print_metrics(continued(**vars(arguments)))
+
+
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tune BERT for a task; the same command resumes a run that stopped.
 

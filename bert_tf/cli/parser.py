@@ -168,6 +168,29 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
     ],
     commands.pretrain: [option("config CONFIG.yaml", _PRETRAINING_CONFIG), *_OF_RUN],
+    commands.adapt: [
+        option("checkpoint CHECKPOINT", "what init.checkpoint of a configuration takes"),
+        option("--text PATH", "UTF-8 text files, folders or globs", nargs="+", required=True),
+        option("--out RUN", "run folder to write or to resume", required=True),
+        option(
+            "--format",
+            "format of the text, as data.format (default: jsonl for files that end so; "
+            "document_per_file for 40 files or more; otherwise sentence_per_line, where a blank "
+            "line ends a document)",
+            choices=CORPUS_FORMATS,
+        ),
+        option(
+            "--masking X",
+            "share of the tokens to predict, from 0.15 to 0.4 (default: %(default)s)",
+            type=float,
+            default=0.15,
+        ),
+        option("--steps N", "steps to train, instead of --epochs"),
+        option("--epochs X", "passes over the text (default: 1)", type=float),
+        option("--batch-size N", "sequences in one step (default: 32)"),
+        option("--learning-rate X", "highest learning rate (default: 5e-5)", type=float),
+        _SETTINGS,
+    ],
     commands.finetune: [
         option("config CONFIG.yaml", "a configuration with any task except pretraining"),
         *_OF_RUN,
