@@ -18,10 +18,6 @@ from bert_tf.tasks.embedding import files
 from bert_tf.tasks.embedding.data import collection_of
 from bert_tf.tasks.embedding.model import TextEmbedder
 from bert_tf.tasks.loading import load
-from bert_tf.tasks.question_answering.squad import read_squad
-
-# The folder of BEIR's judgements, and what its passages are called by a model's prompts.
-_QRELS, _PASSAGES = "qrels", ("document", "passage", "corpus")
 
 
 def mine(
@@ -40,12 +36,8 @@ def mine(
 
     Args:
         path: an embedder that `bert_tf.load` opens.
-        data: pairs, as `anchor` or `query` and `positive` in a file that ends in .tsv, .csv or
-            .jsonl; a SQuAD file, which ends in .json; or the file of judgements of a folder in
-            BEIR's form, FOLDER/qrels/SPLIT.tsv.
+        data, corpus: files as `bert-tf mine --help` says.
         out: the file, which ends in .jsonl.
-        corpus: further passages, one per line, or JSON lines with `text`. Without them, the
-            answers of the other questions are the passages; BEIR's folders have their own.
         negatives, ranks, margin: as for `mine_negatives`.
 
     Raises:
@@ -54,84 +46,58 @@ def mine(
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
-    collection = _collection(Path(data), corpus)
-    model: Any = load(path)
-    kind = type(model) if not hasattr(model, "task_class") else model.task_class()
+    collection, model = _collection(Path(data), corpus), load(path)
+    kind = model.task_class() if hasattr(model, "task_class") else type(model)
     if not issubclass(kind, TextEmbedder):
         raise UserError(f"{path} is a {kind.__name__}, which gives no vectors; give an embedder")
-    prompts = model.signature_names()
 
-    def embed(texts: Sequence[str], prompt: str | None) -> Any:
-        named: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
-        return model.predict(list(texts), verbose=0, **named)
+    def vectors(texts: dict[str, str], *prompts: str) -> Any:
+        known = [name for name in prompts if name in model.signature_names()]
+        return model.predict([*texts.values()], **({"prompt": known[0]} if known else {}))
 
     found = mine_negatives(
-        embed,
         collection,
+        vectors(collection.queries, "query"),
+        vectors(collection.passages, "document", "passage", "corpus"),
         negatives,
         (ranks[0], ranks[1]),
         margin,
-        query_prompt="query" if "query" in prompts else None,
-        passage_prompt=next((name for name in _PASSAGES if name in prompts), None),
         cosine=model.settings.get("similarity_function") != "dot",
     )
     lines = [
-        {"query": collection.queries[query], "positive": positive, "negatives": texts}
+        {"query": collection.queries[query], "positive": collection.passages[answer]}
+        | {"negatives": [collection.passages[name] for name in passages]}
         for query, passages in found.items()
-        if len(texts := [collection.passages[name] for name in passages]) == negatives
-        for positive in dict.fromkeys(
-            collection.passages[name]
-            for name, degree in collection.relevant[query].items()
-            if degree > 0
-        )
+        for answer, degree in collection.relevant[query].items()
+        if degree > 0 and len(passages) == negatives
     ]
     counts = [*map(len, found.values())]
-    short, none = sum(count < negatives for count in counts), counts.count(0)
-    left_out = (
-        f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
-        f"{none} of them none"
-    )
-    if not lines:
-        raise UserError(
-            f"{left_out}; lower --negatives or --margin, widen --range, or give more passages with "
-            "--corpus"
-        )
+    if short := sum(count < negatives for count in counts):
+        left_out = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
+        left_out += f"{counts.count(0)} of them none, and are left out"
+        if not lines:
+            raise UserError(f"{left_out}; lower --negatives or --margin, or widen --range")
+        logger.info(left_out)
     write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    if short:
-        logger.info(f"{left_out}; they are left out")
     logger.info(f"{out}: {len(lines)} pairs with {negatives} negatives each")
 
 
 def _collection(path: Path, corpus: str | None) -> Collection:
     """The questions of a file, with the passages that answer them and all others."""
-    ending = path.suffix[1:]
-    if path.parent.name == _QRELS:
-        if corpus is not None:
-            raise UserError(f"{path} belongs to a folder with a corpus of its own; omit --corpus")
-        collection = files.read(path, "beir", judged=True)
-        assert isinstance(collection, Collection)
-    elif ending == "json":
-        rows = read_squad(path)
-        answered = [i for i, answers in enumerate(rows.targets or ()) if answers]
-        if not answered:
-            raise UserError(f"{path} has no answered question; give pairs of question and answer")
-        questions = rows.take(answered)
-        collection = collection_of(Columns(("text_1", "text_2"), questions.values))
-    elif ending in tables.FORMATS:
-        rows = files.read(path, ending)
-        assert isinstance(rows, Columns)
-        if len(rows.values) < 2 or rows.targets is not None:
-            raise UserError(
-                f"{path} has no pairs of question and answer; name the columns query (or anchor) "
-                "and positive"
-            )
-        collection = collection_of(rows)
-    else:
-        raise UserError(
-            f"{path} must end in .tsv, .csv, .jsonl or .json, or be FOLDER/{_QRELS}/SPLIT.tsv"
-        )
-    if corpus is None:
-        return collection
-    texts = [text_of(row, "text") for each in read_blocks(corpus, {"text": 1}) for row in each.rows]
+    is_beir = path.parent.name == "qrels"
+    if not is_beir and path.suffix[1:] not in tables.FORMATS:
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, or be FOLDER/qrels/SPLIT.tsv")
+    if is_beir and corpus is not None:
+        raise UserError(f"{path} belongs to a folder with a corpus of its own; omit --corpus")
+    found = files.read(path, "beir" if is_beir else path.suffix[1:], judged=True)
+    if isinstance(found, Columns):
+        if len(found.values) < 2 or found.targets is not None:
+            raise UserError(f"{path} has no pairs; name its columns query (or anchor) and positive")
+        found = collection_of(found)
+    texts = (
+        [text_of(row, "text") for b in read_blocks(corpus, {"text": 1}) for row in b.rows]
+        if corpus
+        else []
+    )
     further = {f"corpus {number}": text for number, text in enumerate(texts) if text.strip()}
-    return collection._replace(passages=collection.passages | further)
+    return found._replace(passages=found.passages | further)

@@ -174,16 +174,12 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--out RUN", "run folder to write or to resume", required=True),
         option(
             "--format",
-            "format of the text, as data.format (default: jsonl for files that end so; "
-            "document_per_file for 40 files or more; otherwise sentence_per_line, where a blank "
-            "line ends a document)",
+            "as data.format (default: jsonl for files that end so, else document_per_file for 40 "
+            "files or more, else sentence_per_line, where a blank line ends a document)",
             choices=CORPUS_FORMATS,
         ),
         option(
-            "--masking X",
-            "share of the tokens to predict, from 0.15 to 0.4 (default: %(default)s)",
-            type=float,
-            default=0.15,
+            "--masking X", "share of the tokens to predict, 0.15 to 0.4", type=float, default=0.15
         ),
         option("--steps N", "steps to train, instead of --epochs"),
         option("--epochs X", "passes over the text (default: 1)", type=float),
@@ -241,41 +237,29 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
     ],
     commands.mine: [
-        option("path MODEL", "an embedder of any form that `bert-tf embed` takes, with its head"),
+        option("path MODEL", "an embedder in any form that `bert-tf predict` takes"),
         option(
             "--data FILE",
-            "pairs: a .tsv, .csv or .jsonl file with query (or anchor) and positive, a SQuAD file, "
-            "or FOLDER/qrels/SPLIT.tsv of a folder in BEIR's form",
+            "pairs: .tsv, .csv or .jsonl with query (or anchor) and positive, or the file "
+            "qrels/SPLIT.tsv of a folder in BEIR's form",
             required=True,
         ),
         option(
             "--corpus FILE",
-            "further passages, one per line, or JSON lines with the key text (default: the answers "
-            "of the other questions)",
+            "passages in addition to the answers, one per line, or JSON lines with the key text",
         ),
-        option(
-            "--out FILE.jsonl",
-            "file to write, for task: embedding and task: reranking: query, positive, negatives",
-            required=True,
-        ),
-        option(
-            "--negatives N", "number of negatives of a question (default: %(default)s)", default=3
-        ),
+        option("--out FILE.jsonl", "file for task: embedding and task: reranking", required=True),
+        option("--negatives N", "negatives of a question (default: %(default)s)", default=3),
         option(
             "--range RANK",
-            "first and last rank of a negative among the passages that are no answers (default: 1 "
-            "100)",
+            "first and last rank of a negative among the passages that are no answers "
+            "(default: %(default)s)",
             dest="ranks",
             nargs=2,
             type=int,
             default=(1, 100),
         ),
-        option(
-            "--margin X",
-            "by how much the score of a negative must be below that of the answer (default: any "
-            "score)",
-            type=float,
-        ),
+        option("--margin X", "least distance of its score from that of the answers", type=float),
     ],
     commands.export: [
         option(

@@ -7,10 +7,9 @@ small file unfold without end. A file inherits from another one by `base: other.
 """
 
 import dataclasses
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -76,10 +75,8 @@ def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
     return Tree(values, places).over(read(path.parent / base, (*inheriting, path.resolve())))
 
 
-def read_setting(setting: str, place: str = "") -> Tree:
+def read_setting(setting: str) -> Tree:
     """One `section.key=value` of the command line; the value is YAML, and paths start from here.
-
-    Messages call it `place`, or `--set …`.
 
     Raises:
         UserError: no `=`, an empty key, or a value that is not YAML.
@@ -88,25 +85,12 @@ def read_setting(setting: str, place: str = "") -> Tree:
     keys = tuple(name.split("."))
     if not equals or not all(keys):
         raise UserError(f"--set {setting}: expected KEY=VALUE, as in --set train.seed=1")
-    place = place or f"--set {setting}"
+    place = f"--set {setting}"
     value, _ = _parse(text, place, Path.cwd(), with_line=False)
     for key in reversed(keys[1:]):
         value = {key: value}
     values = {keys[0]: value}
     return Tree(values, {leaf: place for leaf in _leaves(values)})
-
-
-def of_options(options: Mapping[Keys, tuple[str, object]]) -> Tree:
-    """What options of the command line say: keys -> the option, and its value.
-
-    >>> of_options({("train", "steps"): ("--steps", 5)}).values
-    {'train': {'steps': 5}}
-    """
-    tree = Tree({}, {(): "the command line"})
-    for keys, (option, value) in options.items():
-        text = json.dumps(value, ensure_ascii=False)
-        tree = read_setting(f"{'.'.join(keys)}={text}", option).over(tree)
-    return tree
 
 
 def write(values: dict) -> str:

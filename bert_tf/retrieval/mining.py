@@ -1,129 +1,90 @@
 """Hard negatives: passages that a model ranks high for a query, although they are not answers."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from bert_tf.console import Progress
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
-from bert_tf.retrieval.evaluation import Embed, Found
-from bert_tf.retrieval.search import exact_search, unit_length
-
-# Texts that are embedded at a time.
-_BLOCK = 1024
+from bert_tf.retrieval.evaluation import Found
+from bert_tf.retrieval.search import exact_search
 
 
 def mine_negatives(
-    embed: Embed,
     collection: Collection,
+    queries: np.ndarray,
+    passages: np.ndarray,
     negatives: int = 3,
     ranks: tuple[int, int] = (1, 100),
     margin: float | None = None,
-    *,
-    query_prompt: str | None = None,
-    passage_prompt: str | None = None,
     cosine: bool = True,
 ) -> Found:
     """The hard negatives of each query: passages that rank high and are not relevant to it.
 
-    >>> collection = Collection(
-    ...     passages={"p1": "a cat", "p2": "a dog", "p3": "a cat and a dog"},
-    ...     queries={"q1": "cat"},
-    ...     relevant={"q1": {"p1": 1}},
-    ... )
-    >>> def embed(texts, prompt):
-    ...     return np.array([["cat" in text, "dog" in text] for text in texts], np.float32)
-    >>> mine_negatives(embed, collection, negatives=1)
-    {'q1': {'p3': 0.7071067690849304}}
+    >>> texts = {"p1": "a cat", "p2": "a dog", "p3": "a cat and a dog"}
+    >>> collection = Collection(texts, {"q1": "cat"}, relevant={"q1": {"p1": 1}})
+    >>> vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    >>> mine_negatives(collection, vectors[:1], vectors, negatives=1)
+    {'q1': {'p3': 0.6000000238418579}}
 
-    Ranks are counted among the passages that are not relevant to the query: 1 is the one with the
-    highest score. All relevant passages of a query are left out, and so is a passage whose text is
-    that of a relevant one, or of the query. Spaces aside, passages of the same text are one, which
-    has the first of their ids.
+    Ranks are counted among the passages that are not relevant, from 1 for the highest score. The
+    relevant passages of all queries of the same text are left out, and with them every passage of
+    the same text, or of the query's text. Spaces aside, passages of one text are one, the first.
 
     The rules are those of `mine_hard_negatives` of sentence-transformers 6.2.0, but for one: there
     passages within the margin have no rank.
 
     Args:
-        embed: takes texts and the name of a prompt, or None; returns float32 [texts, width].
         collection: the queries, the passages, and which are relevant; those of degree 0 are not.
+        queries, passages: float [rows, width], the vectors of these texts, in their order.
         negatives: how many passages to take for a query, the highest first.
         ranks: the first and the last rank of passages that are taken. The highest ranks are often
             answers that nobody marked.
         margin: a negative has a score that is at least so much below the lowest score of a relevant
             passage; None takes any.
-        query_prompt, passage_prompt: as for `evaluate_retrieval`, with `embed` and `cosine`.
         cosine: whether a score is the cosine of two vectors; otherwise it is their dot product.
 
     Returns:
         Query -> passage -> score, best first; fewer than `negatives` where no more are left.
 
     Raises:
-        UserError: `negatives` or the ranks are not positive, or the ranks hold fewer passages than
-            `negatives`; and as `exact_search`.
+        UserError: a number is not positive, or the ranks hold fewer passages than `negatives`; and
+            as `exact_search`.
     """
     first, last = ranks
-    if negatives < 1 or not 1 <= first <= last:
+    if not 1 <= first <= last or not 1 <= negatives <= last - first + 1:
         raise UserError(
-            f"{negatives} negatives of the ranks {first} to {last}: each number must be at least 1, "
-                "and the last rank not below the first"
+            f"ranks {first} to {last} cannot give {negatives} negatives; give ascending ranks from "
+            "1 on, and from 1 to as many negatives as there are ranks"
         )
-    if negatives > last - first + 1:
-        raise UserError(
-            f"ranks {first} to {last} hold {last - first + 1} passages, fewer than the {negatives} "
-            "negatives; widen the range, or lower the number of negatives"
-        )
-    if not collection.queries:
-        raise UserError("there are no queries; give at least one with a relevant passage")
-    ids: dict[str, str] = {}
-    for name, text in collection.passages.items():
-        ids.setdefault(_plain(text), name)
-    numbers = {text: number for number, text in enumerate(ids)}
-    of_text: dict[str, set[int]] = {}
+    firsts: dict[str, int] = {}
+    for row, text in enumerate(collection.passages.values()):
+        firsts.setdefault(_plain(text), row)
+    number = {text: n for n, text in enumerate(firsts)}
+    answers: dict[str, set[int]] = {}
     for name, query in collection.queries.items():
         judged = collection.relevant[name].items()
-        right = {numbers[_plain(collection.passages[p])] for p, degree in judged if degree > 0}
-        of_text.setdefault(_plain(query), set()).update(right)
-    answers = [sorted(of_text[_plain(query)]) for query in collection.queries.values()]
-    names = [*ids.values()]
-    texts = [collection.passages[name] for name in names]
-    queries = [*collection.queries.values()]
-    kept = {number: i for i, number in enumerate(sorted({n for each in answers for n in each}))}
-    of_answers: list[np.ndarray] = []
-
-    with Progress("embedding", len(queries) + len(texts), unit="texts") as progress:
-
-        def vectors(rows: list[str], prompt: str | None, done: int) -> Iterator[np.ndarray]:
-            for start in range(0, len(rows), _BLOCK):
-                part = np.asarray(embed(rows[start : start + _BLOCK], prompt))
-                yield unit_length(part) if cosine else part
-                progress.update(done + start + len(part), line=True)
-
-        def passages() -> Iterator[np.ndarray]:
-            done = 0
-            for part in vectors(texts, passage_prompt, len(queries)):
-                held = [n - done for n in range(done, done + len(part)) if n in kept]
-                of_answers.append(part[held])
-                done += len(part)
-                yield part
-
-        asked = np.concatenate([*vectors(queries, query_prompt, 0)])
-        excluded = max(map(len, answers)) + 1  # the answers of a query, and itself
-        places, scores = exact_search(asked, passages(), last + excluded)
-    table = np.concatenate(of_answers)
-    found: Found = {}
-    for row, (name, own) in enumerate(zip(collection.queries, answers, strict=True)):
-        left_out = {*own, numbers.get(_plain(queries[row]))}
-        lowest = np.min(table[[kept[number] for number in own]] @ asked[row], initial=np.inf)
-        highest = np.inf if margin is None else lowest - margin
+        right = {number[_plain(collection.passages[p])] for p, degree in judged if degree > 0}
+        answers.setdefault(_plain(query), set()).update(right)
+    asked, table = (np.asarray(v, np.float32) for v in (queries, passages[[*firsts.values()]]))
+    if cosine:
+        asked, table = (
+            v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-12) for v in (asked, table)
+        )
+    # Besides the answers, the query itself may be among the passages.
+    most = last + max(map(len, answers.values()), default=0) + 1
+    places, scores = exact_search(asked, table, most)
+    ids, found = [[*collection.passages][row] for row in firsts.values()], Found()
+    for row, (name, query) in enumerate(collection.queries.items()):
+        own = answers[_plain(query)]
+        lowest = np.min(table[[*own]] @ asked[row], initial=np.inf)
         ranked = [
-            (number, score)
-            for number, score in zip(places[row].tolist(), scores[row].tolist(), strict=True)
-            if number not in left_out
+            (n, score)
+            for n, score in zip(places[row].tolist(), scores[row].tolist(), strict=True)
+            if n not in own and n != number.get(_plain(query))
         ]
-        taken = [pair for pair in ranked[first - 1 : last] if pair[1] <= highest][:negatives]
-        found[name] = {names[number]: score for number, score in taken}
+        kept = [
+            (n, s) for n, s in ranked[first - 1 : last] if margin is None or s <= lowest - margin
+        ]
+        found[name] = {ids[n]: score for n, score in kept[:negatives]}
     return found
 
 

@@ -96,16 +96,9 @@ def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool)
     if not finite.all():
         row = start + int(np.argmin(finite))
         raise UserError(f"vector {row} of the {name} holds NaN or infinity; embed its text again")
-    return unit_length(vectors) if cosine else vectors
-
-
-def unit_length(vectors: np.ndarray) -> np.ndarray:
-    """float32 [rows, width], each divided by its length; a vector of zeros stays as it is.
-
-    >>> unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SHORTEST)
+    if cosine:
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SHORTEST)
+    return vectors
 
 
 def _first_equal(vectors: np.ndarray) -> np.ndarray | None:

@@ -18,7 +18,6 @@ OPTIONS = ["--steps", "6", "--batch-size", "4", "--learning-rate", "0.001", "--m
 OPTIONS += ["--set", "train.max_length=24", "train.checkpoint_steps=2"]
 
 
-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     return tiny.write_corpus(tmp_path_factory.mktemp("text"), documents=24)
@@ -102,7 +101,7 @@ def test_the_result_is_fine_tuned(adapted, tmp_path):
     [
         (["--masking", "0.5"], "--masking 0.5 is outside 0.15 to 0.4"),
         (["--steps", "1", "--epochs", "1"], "needs either train.steps or train.epochs, but both"),
-        (["--batch-size", "0"], "--batch-size: train.batch_size must be at least 1"),
+        (["--batch-size", "0"], "train.batch_size must be at least 1"),
         (["--text", "missing.txt"], "missing.txt"),
         (["--text", "one.txt"], "has no held-out documents; give at least four documents"),
     ],
