@@ -34,11 +34,7 @@ def mine(
     All lists have the same length, so that `task: embedding` reads the file, and `task: reranking`
     too. Questions with fewer negatives are left out, and their number is printed.
 
-    Args:
-        path: an embedder that `bert_tf.load` opens.
-        data, corpus: files as `bert-tf mine --help` says.
-        out: the file, which ends in .jsonl.
-        negatives, ranks, margin: as for `mine_negatives`.
+    The arguments are those of `bert-tf mine --help`, and of `mine_negatives`.
 
     Raises:
         UserError: as `mine_negatives`; the model gives no vectors, a file has another form, or no
@@ -64,40 +60,38 @@ def mine(
         margin,
         cosine=model.settings.get("similarity_function") != "dot",
     )
-    lines = [
-        {"query": collection.queries[query], "positive": collection.passages[answer]}
-        | {"negatives": [collection.passages[name] for name in passages]}
-        for query, passages in found.items()
-        for answer, degree in collection.relevant[query].items()
-        if degree > 0 and len(passages) == negatives
-    ]
     counts = [*map(len, found.values())]
-    if short := sum(count < negatives for count in counts):
-        left_out = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
-        left_out += f"{counts.count(0)} of them none, and are left out"
-        if not lines:
-            raise UserError(f"{left_out}; lower --negatives or --margin, or widen --range")
-        logger.info(left_out)
-    write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    logger.info(f"{out}: {len(lines)} pairs with {negatives} negatives each")
+    short = sum(count < negatives for count in counts)
+    said = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
+    said += f"{counts.count(0)} of them none, and are left out"
+    if short == len(counts):
+        raise UserError(f"{said}; lower --negatives or --margin, or widen --range")
+    texts = collection.passages
+    lines = [
+        json.dumps(
+            {"query": collection.queries[query], "positive": texts[answer], "negatives": own},
+            ensure_ascii=False,
+        )
+        for query, passages in found.items()
+        if len(own := [texts[name] for name in passages]) == negatives
+        for answer, degree in collection.relevant[query].items()
+        if degree > 0
+    ]
+    write_text(out, "\n".join([*lines, ""]))
+    logger.info(f"{out}: {len(lines)} pairs with {negatives} negatives each; {said}")
 
 
 def _collection(path: Path, corpus: str | None) -> Collection:
     """The questions of a file, with the passages that answer them and all others."""
-    is_beir = path.parent.name == "qrels"
-    if not is_beir and path.suffix[1:] not in tables.FORMATS:
+    ending = "beir" if path.parent.name == "qrels" else path.suffix[1:]
+    if ending not in (*tables.FORMATS, "beir"):
         raise UserError(f"{path} must end in .tsv, .csv or .jsonl, or be FOLDER/qrels/SPLIT.tsv")
-    if is_beir and corpus is not None:
-        raise UserError(f"{path} belongs to a folder with a corpus of its own; omit --corpus")
-    found = files.read(path, "beir" if is_beir else path.suffix[1:], judged=True)
+    found = files.read(path, ending, judged=True)
     if isinstance(found, Columns):
         if len(found.values) < 2 or found.targets is not None:
             raise UserError(f"{path} has no pairs; name its columns query (or anchor) and positive")
         found = collection_of(found)
-    texts = (
-        [text_of(row, "text") for b in read_blocks(corpus, {"text": 1}) for row in b.rows]
-        if corpus
-        else []
-    )
+    blocks = read_blocks(corpus, {"text": 1}) if corpus else ()
+    texts = (text_of(row, "text") for block in blocks for row in block.rows)
     further = {f"corpus {number}": text for number, text in enumerate(texts) if text.strip()}
     return found._replace(passages=found.passages | further)

@@ -157,6 +157,31 @@ def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Look for what is odd in training and dev data, before training.
+
+    bert-tf check reviews.yaml --out data.html
+    bert-tf check reviews/train.tsv --task classification --checkpoint bert-base-uncased
+    bert-tf check train.json --task question_answering --checkpoint runs/a --set data.format=squad
+    """
+    from bert_tf.config.reading import config_of
+    from bert_tf.config.yaml_files import Tree
+
+    path, task, checkpoint = Path(arguments.config), arguments.task, arguments.checkpoint
+    if (task is None) != (checkpoint is None):
+        raise UserError("--task and --checkpoint must be given together; add the missing one")
+    if task is None:
+        config = _config("finetune", arguments)
+    else:
+        data = {"path": str(path.parent), "train": path.name, "format": path.suffix[1:]}
+        keys = {"task": task, "data": data, "init": {"checkpoint": checkpoint}}
+        tree = Tree(keys | {"train": {"epochs": 1}}, {(): str(path)})
+        config = config_of(tree, arguments.settings)
+    from bert_tf.interpret.data_quality import check as look
+
+    look(config, arguments.out)
+
+
 def evaluate(arguments: argparse.Namespace) -> None:
     """Evaluate a run on its dev data or other data; write metrics and predictions.
 

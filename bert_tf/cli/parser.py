@@ -174,8 +174,8 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--out RUN", "run folder to write or to resume", required=True),
         option(
             "--format",
-            "as data.format (default: jsonl for files that end so, else document_per_file for 40 "
-            "files or more, else sentence_per_line, where a blank line ends a document)",
+            "as data.format (default: jsonl for files that end so, else sentence_per_line, where "
+            "a blank line ends a document)",
             choices=CORPUS_FORMATS,
         ),
         option(
@@ -190,6 +190,13 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     commands.finetune: [
         option("config CONFIG.yaml", "a configuration with any task except pretraining"),
         *_OF_RUN,
+    ],
+    commands.check: [
+        option("config DATA", "a configuration, or with --task and --checkpoint a training file"),
+        option("--task NAME", "what the file is for, as task in a configuration"),
+        option("--checkpoint PATH", "whose tokenizer reads it, as init.checkpoint"),
+        option("--out FILE.html", "page with pictures to write as well"),
+        _SETTINGS,
     ],
     commands.evaluate: [
         option("run RUN", "a run folder"),

@@ -40,7 +40,7 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
 
 
 def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
-    """As `load_config`, of what was read from a file or from options."""
+    """As `load_config`, of keys that were read before."""
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     kind = _kind(tree)

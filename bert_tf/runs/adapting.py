@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from bert_tf.config.reading import config_of
 from bert_tf.config.run import PretrainingRun
 from bert_tf.config.yaml_files import Tree
-from bert_tf.console import logger
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.errors import UserError
 from bert_tf.runs.pretraining import pretrain
@@ -20,8 +19,6 @@ from bert_tf.training.evaluations import Metrics
 # Shares of the tokens to predict: BERT's, and the one that "Should You Mask 15% in Masked Language
 # Modeling?" (Wettig et al. 2022) found best for large models.
 _LEAST, _MOST = 0.15, 0.4
-# With fewer files the two that are held out at least would be more than a twentieth of the text.
-_MANY = 40
 
 
 def adapt(
@@ -39,8 +36,7 @@ def adapt(
         checkpoint: as `init.checkpoint`. One without a head for masked words gets a new one.
         text: files, globs or folders.
         out: the run folder.
-        format: as `data.format`. None is `jsonl` for files with this ending; of other files, each
-            is a document if they are 40 or more; of fewer, a blank line ends a document too.
+        format: as `data.format`; None is `jsonl` for files that end so, else `sentence_per_line`.
         masking: share of the tokens to predict, from 0.15 to 0.4.
         settings: further keys of the run, such as `train.max_length=256`.
         **train: keys of `train`, such as `steps` or `epochs` (one epoch by default); None leaves
@@ -57,29 +53,19 @@ def adapt(
             f"--masking {masking:g} is outside {_LEAST} to {_MOST}; give a share between, or set "
             "data.masked_lm_prob in a configuration for bert-tf pretrain"
         )
-    paths, given = [*map(os.fspath, text)], {n: v for n, v in train.items() if v is not None}
-    data = {"path": paths, "format": format or _format_of(paths), "masked_lm_prob": masking}
-    data |= {"next_sentence": False, "whole_word_masking": True}
-    given = given if {"steps", "epochs"} & given.keys() else {"epochs": 1, **given}
-    keys = {"init.checkpoint": os.fspath(checkpoint)}
-    keys |= {f"data.{n}": v for n, v in data.items()} | {f"train.{n}": v for n, v in given.items()}
-    own = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()]
-    tree = Tree({"task": "pretraining"}, {(): "bert-tf adapt"})
-    config = config_of(tree, [*own, *settings])
+    paths = [*map(os.fspath, text)]
+    is_json = all(".jsonl" in file.name for file in find_files(paths))
+    keys = {
+        "init.checkpoint": os.fspath(checkpoint),
+        "data.path": paths,
+        "data.format": format or ("jsonl" if is_json else "sentence_per_line"),
+        "data.masked_lm_prob": masking,
+        "data.next_sentence": False,
+        "data.whole_word_masking": True,
+    } | {f"train.{name}": value for name, value in train.items() if value is not None}
+    if not {"train.steps", "train.epochs"} & keys.keys():
+        keys["train.epochs"] = 1
+    given = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()]
+    config = config_of(Tree({"task": "pretraining"}, {(): "bert-tf adapt"}), [*given, *settings])
     assert isinstance(config, PretrainingRun)
-    metrics = pretrain(config, out, at_start=True)
-    logger.info(
-        f"perplexity of the held-out text: {metrics.get('perplexity_before', float('nan')):.4g} "
-        f"before, {metrics['perplexity']:.4g} after"
-    )
-    return metrics
-
-
-def _format_of(paths: list[str]) -> str:
-    """The format of files by their endings and their number, which is printed."""
-    files = find_files(paths)
-    is_json = all(file.name.removesuffix(".gz").endswith(".jsonl") for file in files)
-    plain = "document_per_file" if len(files) >= _MANY else "sentence_per_line"
-    found = "jsonl" if is_json else plain
-    logger.info(f"the text is read as {found} ({len(files)} files); --format changes that")
-    return found
+    return pretrain(config, out, at_start=True)

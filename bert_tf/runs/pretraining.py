@@ -38,16 +38,11 @@ _DEV_STEPS, _SAMPLE_STEPS = 20, 8
 def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = False) -> Metrics:
     """Pre-trains as `config` says, in the run folder `out`; resumes what was interrupted.
 
-    Args:
-        config: what to do.
-        out: the run folder.
-        at_start: whether the weights that it starts from are evaluated too. Then the metrics have
-            their `perplexity_before`.
-
     Returns:
         The final metrics on held-out text, as in `metrics.json`: `loss`, and for each head
         (`masked_lm`, `next_sentence`) its loss and accuracy, and the masked LM's `perplexity`.
-        Where no text is held out, they are of the batches that would come next.
+        Where no text is held out, they are of the batches that would come next. With `at_start`,
+        there is the perplexity of the weights that it starts from, `perplexity_before`, too.
 
     Raises:
         UserError: a mistake in the configuration, the data or the folder.
