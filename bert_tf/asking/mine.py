@@ -1,8 +1,6 @@
 """`bert-tf mine`: pairs of question and answer with the hard negatives that a model finds."""
 
 import json
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,7 @@ from bert_tf.tasks.loading import load
 
 
 def mine(
-    path: str | os.PathLike,
-    data: str | os.PathLike,
-    out: str | os.PathLike,
-    corpus: str | None = None,
-    negatives: int = 3,
-    ranks: Sequence[int] = (1, 100),
-    margin: float | None = None,
+    path: str, data: str, out: str, corpus: str | None = None, negatives: int = 3, **options: Any
 ) -> None:
     """Writes a JSON line for each pair: `query`, `positive` and `negatives`, a list.
 
@@ -56,8 +48,7 @@ def mine(
         vectors(collection.queries, "query"),
         vectors(collection.passages, "document", "passage", "corpus"),
         negatives,
-        (ranks[0], ranks[1]),
-        margin,
+        **options,
         cosine=model.settings.get("similarity_function") != "dot",
     )
     counts = [*map(len, found.values())]

@@ -33,14 +33,11 @@ def adapt(
     """Continues the pre-training of a checkpoint on text; the same call resumes what was stopped.
 
     Args:
-        checkpoint: as `init.checkpoint`. One without a head for masked words gets a new one.
-        text: files, globs or folders.
-        out: the run folder.
+        checkpoint, text, out: as `init.checkpoint`, `data.path`, and the run folder.
         format: as `data.format`; None is `jsonl` for files that end so, else `sentence_per_line`.
         masking: share of the tokens to predict, from 0.15 to 0.4.
         settings: further keys of the run, such as `train.max_length=256`.
-        **train: keys of `train`, such as `steps` or `epochs` (one epoch by default); None leaves
-            them at their defaults.
+        **train: keys of `train`, such as `steps`; None is the default, and one epoch.
 
     Returns:
         As `pretrain`, with the perplexity of the held-out text before.
