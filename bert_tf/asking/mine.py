@@ -41,7 +41,8 @@ def mine(
 
     def vectors(texts: dict[str, str], *prompts: str) -> Any:
         known = [name for name in prompts if name in model.signature_names()]
-        return model.predict([*texts.values()], **({"prompt": known[0]} if known else {}))
+        named: dict[str, Any] = {"prompt": known[0]} if known else {}
+        return model.predict([*texts.values()], **named)
 
     found = mine_negatives(
         collection,

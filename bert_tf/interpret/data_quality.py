@@ -4,7 +4,7 @@ import collections
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from bert_tf.text import Tokenizer
 from bert_tf.text.word_counts import count_words_of_texts
 
 # What shows that a text was decoded or written wrongly.
-_ODD = {
+_ODD: dict[str, Callable[[str], Any]] = {
     "replacement characters (U+FFFD)": re.compile("\ufffd").search,
     "UTF-8 read as another encoding": re.compile("[\u00c2\u00c3][\x80-\xbf]|\u00e2\u20ac").search,
     "control characters": re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]").search,
@@ -91,9 +91,9 @@ def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
         pictures[f"{split}: tokens of a row"] = {size: of_sizes[i] for i, size in enumerate(sizes)}
         pictures[f"{split}: [UNK] words"] = dict(unknown.most_common(_BARS))
         pictures[f"{split}: classes"] = dict(common)
-    for what, split, count, of, first in lines:
+    for what, split, count, of, some in lines:
         share = f"{count:>7} of {of:<7} {count / max(of, 1):6.1%}"
-        print(escaped(f"{what:32} {split:5} {share}  {first}".rstrip()))
+        print(escaped(f"{what:32} {split:5} {share}  {some}".rstrip()))
     if out is not None:
         page = TEMPLATES.get_template("bert_tf/interpret/data_quality.html")
         write_text(out, page.render(title=config.data.path, lines=lines, pictures=pictures))

@@ -50,7 +50,7 @@ def adapt(
             f"--masking {masking:g} is outside {_LEAST} to {_MOST}; give a share between, or set "
             "data.masked_lm_prob in a configuration for bert-tf pretrain"
         )
-    paths = [*map(os.fspath, text)]
+    paths = [os.fspath(path) for path in text]
     is_json = all(".jsonl" in file.name for file in find_files(paths))
     keys = {
         "init.checkpoint": os.fspath(checkpoint),
