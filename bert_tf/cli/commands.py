@@ -133,7 +133,7 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
 
-    kind = FinetuningRun if command == "finetune" else PretrainingRun
+    kind = PretrainingRun if command.startswith("pretrain") else FinetuningRun
     return load_config_for(command, kind, arguments.config, arguments.settings)
 
 
@@ -171,7 +171,7 @@ def check(arguments: argparse.Namespace) -> None:
     if (task is None) != (checkpoint is None):
         raise UserError("--task and --checkpoint must be given together; add the missing one")
     if task is None:
-        config = _config("finetune", arguments)
+        config = _config("check", arguments)
     else:
         data = {"path": str(path.parent), "train": path.name, "format": path.suffix[1:]}
         keys = {"task": task, "data": data, "init": {"checkpoint": checkpoint}}
