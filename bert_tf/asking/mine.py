@@ -10,6 +10,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.json_files import whole_text
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.mining import mine_negatives
 from bert_tf.tasks.embedding import files
@@ -84,6 +85,6 @@ def _collection(path: Path, corpus: str | None) -> Collection:
             raise UserError(f"{path} has no pairs; name its columns query (or anchor) and positive")
         found = collection_of(found)
     blocks = read_blocks(corpus, {"text": 1}) if corpus else ()
-    texts = (text_of(row, "text") for block in blocks for row in block.rows)
+    texts = (whole_text(text_of(row, "text")) for block in blocks for row in block.rows)
     further = {f"corpus {number}": text for number, text in enumerate(texts) if text.strip()}
     return found._replace(passages=found.passages | further)

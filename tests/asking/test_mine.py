@@ -60,7 +60,9 @@ def test_questions_without_enough_negatives_are_counted(model, pairs, tmp_path, 
     assert len(out.read_text().splitlines()) == 2
     said = capsys.readouterr().err
     assert "1 of 3 questions have fewer than 3 negatives, 0 of them none, and are left out" in said
-    corpus = write_lines(tmp_path / "corpus.txt", ["a log", "", "the tree"])
+    # The second half of a pair of surrogates is none that a file can hold.
+    lines = ['{"text": "a log"}', '{"text": " "}', '{"text": "the tree \\udc00"}']
+    corpus = write_lines(tmp_path / "corpus.jsonl", lines)
     assert mine(model, pairs, out, "--corpus", str(corpus), "--negatives", "4") == 0
     assert len(out.read_text().splitlines()) == 4
 
