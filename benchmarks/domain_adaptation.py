@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     stopped = "stopped; run the same command again to continue"
-    return command.run("benchmarks.domain_adaptation", parser, argv, measure, stopped)
+    return command.run("domain_adaptation", parser, argv, measure, stopped)
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--learning-rate", type=float, default=2e-5)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     stopped = "stopped; run the same command again to continue"
-    return command.run("benchmarks.hard_negatives", parser, argv, measure, stopped)
+    return command.run("hard_negatives", parser, argv, measure, stopped)
 
 
 if __name__ == "__main__":

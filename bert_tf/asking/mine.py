@@ -25,9 +25,8 @@ def mine(
     """Writes a JSON line for each pair: `query`, `positive` and `negatives`, a list.
 
     All lists have the same length, so that `task: embedding` reads the file, and `task: reranking`
-    too. Questions with fewer negatives are left out, and their number is printed.
-
-    The arguments are those of `bert-tf mine --help`, and of `mine_negatives`.
+    too. Questions with fewer negatives are left out, and their number is printed. The arguments
+    are those of `bert-tf mine --help`, and of `mine_negatives`.
 
     Raises:
         UserError: as `mine_negatives`; the model gives no vectors, a file has another form, or no

@@ -167,16 +167,16 @@ def check(arguments: argparse.Namespace) -> None:
     from bert_tf.config.reading import config_of
     from bert_tf.config.yaml_files import Tree
 
-    path, task, checkpoint = Path(arguments.config), arguments.task, arguments.checkpoint
-    if (task is None) != (checkpoint is None):
-        raise UserError("--task and --checkpoint must be given together; add the missing one")
-    if task is None:
+    path = Path(arguments.config)
+    if arguments.checkpoint:
+        checkpoint = json.dumps(arguments.checkpoint, ensure_ascii=False)
+        arguments.settings = [f"init.checkpoint={checkpoint}", *arguments.settings]
+    if arguments.task is None:
         config = _config("check", arguments)
     else:
         data = {"path": str(path.parent), "train": path.name, "format": path.suffix[1:]}
-        keys = {"task": task, "data": data, "init": {"checkpoint": checkpoint}}
-        tree = Tree(keys | {"train": {"epochs": 1}}, {(): str(path)})
-        config = config_of(tree, arguments.settings)
+        keys = {"task": arguments.task, "data": data, "train": {"epochs": 1}}
+        config = config_of(Tree(keys, {(): str(path)}), arguments.settings)
     from bert_tf.interpret.data_quality import check as look
 
     look(config, arguments.out)

@@ -194,7 +194,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     commands.check: [
         option("config DATA", "a configuration, or with --task and --checkpoint a training file"),
         option("--task NAME", "what the file is for, as task in a configuration"),
-        option("--checkpoint PATH", "whose tokenizer reads it, as init.checkpoint"),
+        option("--checkpoint PATH", "whose tokenizer reads the texts: init.checkpoint"),
         option("--out FILE.html", "page with pictures to write as well"),
         _SETTINGS,
     ],

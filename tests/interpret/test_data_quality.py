@@ -251,7 +251,7 @@ def test_a_file_with_its_task_and_checkpoint(tmp_path, capsys, monkeypatch, pret
 @pytest.mark.parametrize(
     "options, said",
     [
-        (["--task", "classification"], "--task and --checkpoint must be given together"),
+        (["--task", "classification"], "which vocabulary? set tokenizer.vocab, or init.checkpoint"),
         (["--task", "nothing", "--checkpoint", "c"], "the key task 'nothing' is not known"),
         (["--task", "regression", "--checkpoint", "./missing"], "checkpoint not found: missing"),
         (["--out", "page.pdf"], "--out page.pdf must end in .html"),
