@@ -102,6 +102,18 @@ def pretrain(arguments: argparse.Namespace) -> None:
     print_metrics(runs.pretrain(loaded, arguments.out))
 
 
+def adapt(arguments: argparse.Namespace) -> None:
+    """Continue the pre-training of a checkpoint on text of a domain; the same command resumes.
+
+    bert-tf adapt google-bert/bert-base-uncased --text notes --out runs/notes
+    bert-tf adapt bert-base-uncased --text news.jsonl --out runs/news --masking 0.3 --epochs 3
+    bert-tf adapt runs/pretraining --text a.txt b.txt --out runs/more --steps 2000 --batch-size 16
+    """
+    from bert_tf.runs.adapting import adapt as continued
+
+    print_metrics(continued(**vars(arguments)))
+
+
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tune BERT for a task; the same command resumes a run that stopped.
 
@@ -121,7 +133,7 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
 
-    kind = FinetuningRun if command == "finetune" else PretrainingRun
+    kind = PretrainingRun if command.startswith("pretrain") else FinetuningRun
     return load_config_for(command, kind, arguments.config, arguments.settings)
 
 
@@ -143,6 +155,31 @@ def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
         )
     task = {"type": "worker", "index": number}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Look for what is odd in training and dev data, before training.
+
+    bert-tf check reviews.yaml --out data.html
+    bert-tf check reviews/train.tsv --task classification --checkpoint bert-base-uncased
+    bert-tf check train.json --task question_answering --checkpoint runs/a --set data.format=squad
+    """
+    from bert_tf.config.reading import config_of
+    from bert_tf.config.yaml_files import Tree
+
+    path = Path(arguments.config)
+    if arguments.checkpoint:
+        checkpoint = json.dumps(arguments.checkpoint, ensure_ascii=False)
+        arguments.settings = [f"init.checkpoint={checkpoint}", *arguments.settings]
+    if arguments.task is None:
+        config = _config("check", arguments)
+    else:
+        data = {"path": str(path.parent), "train": path.name, "format": path.suffix[1:]}
+        keys = {"task": arguments.task, "data": data, "train": {"epochs": 1}}
+        config = config_of(Tree(keys, {(): str(path)}), arguments.settings)
+    from bert_tf.interpret.data_quality import check as look
+
+    look(config, arguments.out)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -190,6 +227,19 @@ def embed(arguments: argparse.Namespace) -> None:
 
     options = {name: getattr(arguments, name) for name in ("batch_size", "max_length", "dtype")}
     write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)
+
+
+def mine(arguments: argparse.Namespace) -> None:
+    """Find hard negatives: passages that a model ranks high and that are no answers.
+
+    bert-tf mine sentence-transformers/all-MiniLM-L6-v2 --data pairs.tsv --out train.jsonl
+    bert-tf mine embedder.keras --data pairs.jsonl --corpus passages.txt --out train.jsonl
+    bert-tf mine runs/embedder --data pairs.csv --out train.jsonl --range 10 50 --margin 0.05
+    bert-tf mine runs/embedder --data beir/scifact/qrels/train.tsv --out train.jsonl --negatives 5
+    """
+    from bert_tf.asking.mine import mine as write
+
+    write(**vars(arguments))
 
 
 def export(arguments: argparse.Namespace) -> None:

@@ -168,9 +168,35 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
     ],
     commands.pretrain: [option("config CONFIG.yaml", _PRETRAINING_CONFIG), *_OF_RUN],
+    commands.adapt: [
+        option("checkpoint CHECKPOINT", "what init.checkpoint of a configuration takes"),
+        option("--text PATH", "UTF-8 text files, folders or globs", nargs="+", required=True),
+        option("--out RUN", "run folder to write or to resume", required=True),
+        option(
+            "--format",
+            "as data.format (default: jsonl for files that end so, else sentence_per_line, where "
+            "a blank line ends a document)",
+            choices=CORPUS_FORMATS,
+        ),
+        option(
+            "--masking X", "share of the tokens to predict, 0.15 to 0.4", type=float, default=0.15
+        ),
+        option("--steps N", "steps to train, instead of --epochs"),
+        option("--epochs X", "passes over the text (default: 1)", type=float),
+        option("--batch-size N", "sequences in one step (default: 32)"),
+        option("--learning-rate X", "highest learning rate (default: 5e-5)", type=float),
+        _SETTINGS,
+    ],
     commands.finetune: [
         option("config CONFIG.yaml", "a configuration with any task except pretraining"),
         *_OF_RUN,
+    ],
+    commands.check: [
+        option("config DATA", "a configuration, or with --task and --checkpoint a training file"),
+        option("--task NAME", "what the file is for, as task in a configuration"),
+        option("--checkpoint PATH", "whose tokenizer reads the texts: init.checkpoint"),
+        option("--out FILE.html", "page with pictures to write as well"),
+        _SETTINGS,
     ],
     commands.evaluate: [
         option("run RUN", "a run folder"),
@@ -216,6 +242,31 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             choices=("float32", "float16"),
             default="float32",
         ),
+    ],
+    commands.mine: [
+        option("path MODEL", "an embedder in any form that `bert-tf predict` takes"),
+        option(
+            "--data FILE",
+            "pairs: .tsv, .csv or .jsonl with query (or anchor) and positive, or the file "
+            "qrels/SPLIT.tsv of a folder in BEIR's form",
+            required=True,
+        ),
+        option(
+            "--corpus FILE",
+            "passages in addition to the answers, one per line, or JSON lines with the key text",
+        ),
+        option("--out FILE.jsonl", "file for task: embedding and task: reranking", required=True),
+        option("--negatives N", "negatives of a question (default: %(default)s)", default=3),
+        option(
+            "--range RANK",
+            "first and last rank of a negative among the passages that are no answers "
+            "(default: %(default)s)",
+            dest="ranks",
+            nargs=2,
+            type=int,
+            default=(1, 100),
+        ),
+        option("--margin X", "least distance of its score from that of the answers", type=float),
     ],
     commands.export: [
         option(

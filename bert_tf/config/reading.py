@@ -36,7 +36,11 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
     Raises:
         UserError: one line with the file, the line and the key that is wrong.
     """
-    tree = yaml_files.read(path)
+    return config_of(yaml_files.read(path), overrides)
+
+
+def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
+    """As `load_config`, of keys that were read before."""
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     kind = _kind(tree)

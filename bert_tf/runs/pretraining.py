@@ -35,13 +35,14 @@ from bert_tf.training.strategies import divided
 _DEV_STEPS, _SAMPLE_STEPS = 20, 8
 
 
-def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
+def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = False) -> Metrics:
     """Pre-trains as `config` says, in the run folder `out`; resumes what was interrupted.
 
     Returns:
         The final metrics on held-out text, as in `metrics.json`: `loss`, and for each head
         (`masked_lm`, `next_sentence`) its loss and accuracy, and the masked LM's `perplexity`.
-        Where no text is held out, they are of the batches that would come next.
+        Where no text is held out, they are of the batches that would come next. With `at_start`,
+        there is the perplexity of the weights that it starts from, `perplexity_before`, too.
 
     Raises:
         UserError: a mistake in the configuration, the data or the folder.
@@ -53,10 +54,10 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
         )
     cluster = assemble(config.train)
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
-        return _pretrain(run, cluster)
+        return _pretrain(run, cluster, at_start)
 
 
-def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
+def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) -> Metrics:
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
@@ -74,7 +75,8 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             rematerialize=settings.rematerialize,
         )
     sources = {TRAINING_DATA: _fingerprint(run, parts[0][1])}
-    evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)
+    every = settings.eval_steps or settings.checkpoint_steps
+    evaluations = Evaluations(every, at_start=at_start)
     with contextlib.ExitStack() as errors:
         for _, data in parts:
             errors.enter_context(data.explained_errors())
@@ -87,7 +89,9 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             evaluations,
             cluster,
         )
-    _, metrics = evaluations.results[-1]
+    (first, before), (_, metrics) = evaluations.results[0], evaluations.results[-1]
+    if at_start and first == 0:
+        metrics = {**metrics, "perplexity_before": before["perplexity"]}
     cluster.from_chief(lambda: run.finish(metrics, updated))
     return metrics
 

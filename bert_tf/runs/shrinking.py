@@ -15,9 +15,9 @@ from typing import Any
 
 from bert_tf.asking.frozen import FrozenTask
 from bert_tf.asking.saved_model import SavedModel
-from bert_tf.config import yaml_files
-from bert_tf.config.reading import load_config_for
+from bert_tf.config.reading import config_of
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.yaml_files import Tree
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
@@ -28,7 +28,7 @@ from bert_tf.report import cores, processor
 from bert_tf.report.plots import new_figure, to_png
 from bert_tf.runs.finetuning import finetune
 from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
-from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
 
 # In the folder of the student's run.
@@ -101,10 +101,9 @@ def _student(teacher: RunFolder[Any], layers: int, settings: Sequence[str]) -> F
         "tokenizer": {},
         "distillation": {"teacher": str(teacher.path.absolute())},
     }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "student.yaml"
-        path.write_text(yaml_files.write(values), encoding="utf-8")
-        return load_config_for("shrink", FinetuningRun, path, settings)
+    config = config_of(Tree(values, {(): str(teacher.path / CONFIG_FILE)}), settings)
+    assert isinstance(config, FinetuningRun)
+    return config
 
 
 def _measured(

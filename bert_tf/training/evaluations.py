@@ -35,6 +35,7 @@ class Evaluations:
     Attributes:
         every: updates between evaluations.
         at_end: whether the last step is evaluated too.
+        at_start: whether the weights are evaluated before the first update.
         best_metric: the metric of which the highest is best.
         keep_best: whether the run ends with the weights of the best evaluation.
         patience: the run ends after this many evaluations without a better one; None goes on.
@@ -43,6 +44,7 @@ class Evaluations:
 
     every: int
     at_end: bool = True
+    at_start: bool = False
     best_metric: str = ""
     keep_best: bool = False
     patience: int | None = None
@@ -58,7 +60,7 @@ class Evaluations:
             return False
         if step == total:
             return self.at_end
-        return step > 0 and step % self.every == 0
+        return step % self.every == 0 and (step > 0 or self.at_start)
 
     def kept(self, step: int) -> int:
         """The step whose weights the run would keep if it ended after `step`."""

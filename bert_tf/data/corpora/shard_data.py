@@ -129,8 +129,8 @@ class ShardData(StepData):
             )
         if part == DEV and not documents:
             raise UserError(
-                f"{self._shards.folder} has no held-out documents; write the shards again with a "
-                "larger data.dev_fraction, or with 0 to train without held-out documents"
+                f"{self._shards.folder} has no held-out documents; give four documents or more, or "
+                "write the shards again with a larger data.dev_fraction, or with 0 to hold out none"
             )
         if self._rule.next_sentence and documents < 2:
             raise UserError(

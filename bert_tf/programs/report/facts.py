@@ -36,7 +36,7 @@ _ONE_WAY = {
 }
 
 # Metrics that are not shares.
-_NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity")
+_NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity", "perplexity_before")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,167 @@
+"""`bert-tf check`: what is odd in the data of a fine-tuning, before it is trained."""
+
+import collections
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.run import FinetuningRun
+from bert_tf.console import escaped, logger
+from bert_tf.data.columns import Columns, is_text
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
+from bert_tf.runs.vocabulary import settle
+from bert_tf.tasks import registry
+from bert_tf.tasks.embedding.data import NumberedTexts
+from bert_tf.tasks.task import Task
+from bert_tf.templates import TEMPLATES
+from bert_tf.text import Tokenizer
+from bert_tf.text.word_counts import count_words_of_texts
+
+# What shows that a text was decoded or written wrongly.
+_ODD: dict[str, Callable[[str], Any]] = {
+    "replacement characters (U+FFFD)": re.compile("\ufffd").search,
+    "UTF-8 read as another encoding": re.compile("[\u00c2\u00c3][\x80-\xbf]|\u00e2\u20ac").search,
+    "control characters": re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]").search,
+    "accents as separate characters": lambda text: not unicodedata.is_normalized("NFC", text),
+    "empty texts": lambda text: not text.strip(),
+}
+# Of the sets of five characters of near-duplicates: 1 less their cosine, at most.
+_DISTANCE = 0.1
+# Rows and words that a line names, bars of a picture, and more tokens than any text has.
+_FIRST, _BARS, _LONGEST = 3, 20, 2**16
+
+
+def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
+    """Prints what is odd in the training and dev data of a run, and may write a page with pictures.
+
+    Args:
+        config: the run's configuration. A dev file that is not there is left out.
+        out: the page, which ends in .html; None writes none.
+
+    Raises:
+        UserError: as `finetune`, for files that cannot be read; or `out` has another ending.
+    """
+    if out is not None and Path(out).suffix != ".html":
+        raise UserError(f"--out {out} must end in .html")
+    config = config.trials()[0]
+    settled, vocabulary = settle(config)
+    pieces = vocabulary.removesuffix("\n").split("\n")
+    tokenizer = Tokenizer.of(pieces, settled.tokenizer.settings)
+    task = registry.family(config.task).task_class()(config)
+    splits = {"train": task.training_rows()}
+    for ending, path in task.files("dev").items():
+        is_there = path.is_file() or config.data.format == "tfds"
+        rows = task.read(path) if is_there else None
+        if isinstance(rows, Columns):
+            splits[f"dev{ending}"] = rows
+        else:
+            logger.info(f"{path} is not looked at: {'no rows' if is_there else 'it is not there'}")
+    # What it is, split, how many, of how many, some of them.
+    lines: list[tuple[str, str, int, int, str]] = []
+    pictures: dict[str, dict[str, int]] = {}
+    most = config.train.max_length
+    edges = [most * i // 8 for i in range(1, 9)]
+    sizes = [*(f"up to {edge}" for edge in edges), f"more than {most}"]
+    for split, rows in splits.items():
+        lengths = _lengths(rows, task, tokenizer)
+        odd = _odd(rows) | ({} if split == "train" else _leaks(rows, splits["train"]))
+        odd[f"more than {most} tokens"] = {int(i): "" for i in np.flatnonzero(lengths > most)}
+        for what, found in odd.items():
+            first = [f"{rows.where(row)}{more}" for row, more in [*found.items()][:_FIRST]]
+            lines.append((what, split, len(found), len(rows), "; ".join(first)))
+        counts = count_words_of_texts((t for row in _texts(rows) for t in row), tokenizer.settings)
+        ids = tokenizer.tokenize(tf.constant([*counts], tf.string)).to_list()
+        words = zip(counts.items(), ids, strict=True)
+        unknown = collections.Counter({w: n for (w, n), each in words if tokenizer.unk_id in each})
+        first = [f"{word} ({count})" for word, count in unknown.most_common(_FIRST)]
+        lines.append(("[UNK] words", split, unknown.total(), counts.total(), "; ".join(first)))
+        names = collections.Counter(n for each in rows.targets or () for n in _names(each))
+        common = names.most_common(_BARS)
+        lines += [(f"class {name}", split, count, names.total(), "") for name, count in common]
+        of_sizes = collections.Counter(np.searchsorted(edges, lengths).tolist())
+        pictures[f"{split}: tokens of a row"] = {size: of_sizes[i] for i, size in enumerate(sizes)}
+        pictures[f"{split}: [UNK] words"] = dict(unknown.most_common(_BARS))
+        pictures[f"{split}: classes"] = dict(common)
+    for what, split, count, of, some in lines:
+        share = f"{count:>7} of {of:<7} {count / max(of, 1):6.1%}"
+        print(escaped(f"{what:32} {split:5} {share}  {some}".rstrip()))
+    if out is not None:
+        page = TEMPLATES.get_template("bert_tf/interpret/data_quality.html")
+        write_text(out, page.render(title=config.data.path, lines=lines, pictures=pictures))
+        logger.info(f"{out}: open it in a browser")
+
+
+def _texts(rows: Columns) -> list[list[str]]:
+    """All texts of each row."""
+    values = zip(*rows.values, strict=True)
+    return [[t for each in row for t in ([each] if is_text(each) else each)] for row in values]
+
+
+def _keys(rows: Columns) -> list[str]:
+    """The texts of each row, without regard to case, spaces and the forms of Unicode."""
+    rows_as_text = ("\0".join(" ".join(text.split()) for text in row) for row in _texts(rows))
+    return [unicodedata.normalize("NFKC", text).casefold() for text in rows_as_text]
+
+
+def _odd(rows: Columns) -> dict[str, dict[int, str]]:
+    """What rows show by themselves: row -> what is said of it besides its place."""
+    first: dict[str, int] = {}
+    pairs = ((row, first.setdefault(key, row)) for row, key in enumerate(_keys(rows)))
+    again = {row: other for row, other in pairs if row != other}
+    said = {row: f" = {rows.where(other)}" for row, other in again.items()}
+    targets = rows.targets or [None] * len(rows)
+    differ = [row for row, other in again.items() if repr(targets[row]) != repr(targets[other])]
+    found = {"duplicates": said, "duplicates of another label": {row: said[row] for row in differ}}
+    for what, is_odd in _ODD.items():
+        found[what] = {row: "" for row, each in enumerate(_texts(rows)) if any(map(is_odd, each))}
+    return found
+
+
+def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
+    """Rows that training sees, and rows that are almost the same as one; as `_odd`."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.neighbors import NearestNeighbors
+
+    known, ours = _keys(train), _keys(rows)
+    place = {key: row for row, key in reversed([*enumerate(known)])}
+    sets = HashingVectorizer(analyzer="char", ngram_range=(5, 5), binary=True, lowercase=False)
+    index = NearestNeighbors(n_neighbors=1, metric="cosine").fit(sets.transform(known))
+    found: dict[str, dict[int, str]] = {"also in train": {}, "almost the same in train": {}}
+    nearest = zip(*index.kneighbors(sets.transform(ours)), strict=True)
+    for row, (key, ((distance,), (other,))) in enumerate(zip(ours, nearest, strict=True)):
+        if key in place:
+            found["also in train"][row] = f" = {train.where(place[key])}"
+        elif distance <= _DISTANCE:
+            found["almost the same in train"][row] = f" = {train.where(other)}"
+    return found
+
+
+def _lengths(rows: Columns, task: Task, tokenizer: Tokenizer) -> np.ndarray:
+    """int64 [rows]: tokens of the longest input of each row, as the model would read it whole."""
+    train = task.config.train.model_copy(update={"max_length": _LONGEST})
+    sizes = EncoderConfig(tokenizer.vocab_size, 2, 24, 1, 2, max_position_embeddings=_LONGEST)
+    whole = task.of_trial(task.config.model_copy(update={"train": train}))
+    examples = whole.model(Encoder(sizes), tokenizer).examples(rows)
+    if isinstance(examples, NumberedTexts):  # which are read alone
+        return examples.encoded.lengths[examples.texts].max(axis=1)
+    return examples.lengths
+
+
+def _names(target: Any) -> Iterator[str]:
+    """The names of classes in a target: labels, tags, numbers of choices, types of spans."""
+    if isinstance(target, str | int):
+        yield str(target)
+    elif hasattr(target, "label"):
+        yield target.label
+    elif isinstance(target, list | tuple) and not hasattr(target, "_fields"):
+        for each in target:
+            yield from _names(each)
