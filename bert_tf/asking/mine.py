@@ -84,6 +84,6 @@ def _collection(path: Path, corpus: str | None) -> Collection:
             raise UserError(f"{path} has no pairs; name its columns query (or anchor) and positive")
         found = collection_of(found)
     blocks = read_blocks(corpus, {"text": 1}) if corpus else ()
-    texts = (whole_text(text_of(row, "text")) for block in blocks for row in block.rows)
+    texts = (whole_text(text_of(row, "text")) for rows, _ in blocks for row in rows)
     further = {f"corpus {number}": text for number, text in enumerate(texts) if text.strip()}
     return found._replace(passages=found.passages | further)

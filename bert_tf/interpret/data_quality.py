@@ -152,7 +152,7 @@ def _lengths(rows: Columns, task: Task, tokenizer: Tokenizer) -> np.ndarray:
     whole = task.of_trial(task.config.model_copy(update={"train": train}))
     examples = whole.model(Encoder(sizes), tokenizer).examples(rows)
     if isinstance(examples, NumberedTexts):  # which are read alone
-        return examples.encoded.lengths[examples.texts].max(axis=1)
+        return examples.encoded.lengths[examples.groups].max(axis=1)
     return examples.lengths
 
 
