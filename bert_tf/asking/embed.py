@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ def embed(
     batch_size: int | None = None,
     max_length: int | None = None,
     dtype: str = "float32",
+    truncate_dim: int | None = None,
+    vectors: str | None = None,
 ) -> None:
     """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
 
@@ -48,7 +50,8 @@ def embed(
         prompt: the name of one of the model's prompts, each of which is a signature.
         batch_size: texts of a batch (32).
         max_length: most tokens of a text; None is as many as the model says.
-        dtype: one of `DTYPES`.
+        dtype: one of `DTYPES`, of vectors of "float32".
+        truncate_dim, vectors: as for `TextEmbedder`; None is as the model says.
 
     Raises:
         UserError: no model or file there, a line that is no text, a model that gives no vectors or
@@ -57,12 +60,14 @@ def embed(
     for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+    given = {"max_length": max_length, "truncate_dim": truncate_dim, "vectors": vectors}
+    settings = {name: value for name, value in given.items() if value is not None}
     if not os.path.isfile(input_file):
         raise UserError(f"{input_file} is not a file; embed reads its texts from a file")
     count = sum(len(block.rows) for block in read_blocks(input_file, _RANKS))
     if not count:
         raise UserError(f"{input_file} holds no texts; give at least one")
-    model, identity = _open(path, max_length)
+    model, identity = _open(path, settings)
     signature = "serving_default" if prompt is None else prompt
     if model.ranks(signature) != _RANKS:
         raise UserError(
@@ -84,20 +89,26 @@ def embed(
         cuts = CutTexts(model)
         for rows in _rest(input_file, file.done):
             cuts.add(columns_of(rows))
-            vectors = _vectors(model, path, signature, rows, batch_size, file.done, progress)
-            vectors = vectors.astype(dtype)
-            start = b"" if file.done else _header(count, vectors)
-            file.append(start + vectors.tobytes(), file.done + len(rows))
+            found = _vectors(model, path, signature, rows, batch_size, file.done, progress)
+            # Numbers of 8 bits stay as they are.
+            found = found.astype(found.dtype if found.dtype == np.int8 else dtype)
+            start = b"" if file.done else _header(count, found)
+            file.append(start + found.tobytes(), file.done + len(rows))
     cuts.say()
     logger.info(f"{out}: {count:,} vectors")
 
 
-def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
+def _open(path: str, settings: Mapping[str, Any]) -> tuple[Answers, str]:
     """The model, and a digest that is another one where the vectors may be others."""
     digest = hashlib.sha256()
+
+    def check_none(kind: str) -> None:
+        for name in settings:
+            what, option = name.replace("max_", "").replace("_", " "), name.replace("_", "-")
+            raise UserError(f"{path} is a {kind}, whose {what} is fixed; omit --{option}")
+
     if is_saved_model(path):
-        if max_length is not None:
-            raise UserError(f"{path} is a SavedModel, whose length is fixed; omit --max-length")
+        check_none("SavedModel")
         served = SavedModel.load(path)
         for file in sorted(each for each in Path(served.path).rglob("*") if each.is_file()):
             digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
@@ -108,10 +119,8 @@ def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
     from bert_tf.tasks.embedding.model import TextEmbedder
 
     if kind := frozen_kind(path):
-        if max_length is not None:
-            raise UserError(f"{path} is a {kind}, whose length is fixed; omit --max-length")
+        check_none(kind)
         return FrozenTask.load(path), checksum(path)
-    settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     model = TextEmbedder.from_checkpoint(path, **settings)
     digest.update(json.dumps(describe(model, model.tokenizer).to_dict()).encode())
     for weight in model.get_weights():
@@ -136,7 +145,7 @@ def _vectors(
     done: int,
     progress: Progress,
 ) -> np.ndarray:
-    """float32 [rows, width], in the order of the rows; batches hold rows of similar length."""
+    """[rows, width], in the order of the rows; batches hold rows of similar length."""
     vectors = np.zeros((0, 0), np.float32)
     for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
         if _OUTPUT not in outputs:
@@ -144,7 +153,8 @@ def _vectors(
                 f"{path} gives {', '.join(outputs)}, which are not vectors; give an embedder"
             )
         if not vectors.size:
-            vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), np.float32)
+            found = outputs[_OUTPUT]
+            vectors = np.zeros((len(rows), found.shape[1]), found.dtype)
         vectors[chosen] = outputs[_OUTPUT]
         done += len(chosen)
         progress.update(done, line=True)

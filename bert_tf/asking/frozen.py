@@ -93,6 +93,7 @@ class FrozenTask(Answers):
         model, lengths = _without_weights(file, path), file.record.lengths
         if file.record.inputs == "strings":
             strings = LiteStrings(name, file.content, lengths[0], model.strings_form())
+            model = model.with_network(strings)
             model.ask = strings.ask
             return cls(name, None, model, strings)
         network = LiteNetwork(name, file.content, lengths, model.device_form())
