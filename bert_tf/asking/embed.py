@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def embed(
     count = sum(len(block.rows) for block in read_blocks(input_file, _RANKS))
     if not count:
         raise UserError(f"{input_file} holds no texts; give at least one")
-    model, identity = _open(path, settings)
+    model, identity = _open(path, **settings)
     signature = "serving_default" if prompt is None else prompt
     if model.ranks(signature) != _RANKS:
         raise UserError(
@@ -98,7 +98,7 @@ def embed(
     logger.info(f"{out}: {count:,} vectors")
 
 
-def _open(path: str, settings: Mapping[str, Any]) -> tuple[Answers, str]:
+def _open(path: str, **settings: Any) -> tuple[Answers, str]:
     """The model, and a digest that is another one where the vectors may be others."""
     digest = hashlib.sha256()
 

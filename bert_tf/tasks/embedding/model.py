@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import keras
 import numpy as np
@@ -253,7 +253,7 @@ class TextEmbedder(TaskModel):
         Raises:
             UserError: there are fewer than two texts, or see `predict`.
         """
-        whole = {"truncate_dim": self.width, "vectors": small_vectors.FLOAT32}
+        whole: dict[str, Any] = {"truncate_dim": self.width, "vectors": small_vectors.FLOAT32}
         vectors = self.predict(texts, batch_size, verbose=0, **whole)
         found = small_vectors.ranges_of(np.atleast_2d(vectors))
         self.ranges = tuple(map(tuple, found))
@@ -762,7 +762,7 @@ class TextEmbedder(TaskModel):
         say_cut(model, columns_of(rows))
         if not rows:
             raise UserError("there are no texts; give at least one")
-        name, settings = prompt or DEFAULT_SIGNATURE, model.settings
+        name, settings = prompt or DEFAULT_SIGNATURE, cast(Any, model).settings
         # An export has no other signature than those that are seen.
         is_live = isinstance(model, cls) and model.network() is model
         is_whole = is_live and (truncate_dim, vectors) != (None, None)
@@ -776,8 +776,8 @@ class TextEmbedder(TaskModel):
             batch_size,
             verbose,
         )
-        found = small_vectors.asked_for(np.stack(found), settings, truncate_dim, vectors)
-        return found[0] if single else found
+        asked = small_vectors.asked_for(np.stack(found), settings, truncate_dim, vectors)
+        return asked[0] if single else asked
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:
@@ -832,8 +832,8 @@ class TextEmbedder(TaskModel):
                 return np.atleast_2d(np.asarray(given, np.float32))
             if isinstance(given, tf.data.Dataset):
                 given, _ = inputs.from_dataset(given, None, "the texts")
-            whole = {"vectors": small_vectors.FLOAT32}
-            return np.atleast_2d(cls.answers(model, given, batch_size, verbose, **whole))
+            form = small_vectors.FLOAT32
+            return np.atleast_2d(cls.answers(model, given, batch_size, verbose, vectors=form))
 
         first, second = vectors(a), vectors(b)
         if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
