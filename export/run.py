@@ -46,6 +46,8 @@ def export_run(
     inputs: Inputs = "ids",
     lengths: Sequence[int] | None = None,
     calibration: str | None = None,
+    truncate_dim: int | None = None,
+    vectors: str | None = None,
 ) -> Path:
     """Writes what is at `path` as a SavedModel or a LiteRT file, and says where.
 
@@ -66,6 +68,7 @@ def export_run(
         format: "tf_saved_model" or "litert".
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
+        truncate_dim, vectors: of an embedder, see `TextEmbedder`; None is as it has them.
 
     Returns:
         The folder or file that was written.
@@ -80,6 +83,7 @@ def export_run(
     if kind != "task" and (labels or pair or unanswerable):
         raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
     given = {"max_length": max_length, "pooling": pooling}
+    given |= {"truncate_dim": truncate_dim, "vectors": vectors}
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
     form = Form(precision or "float32", freeze, device)

@@ -35,6 +35,8 @@ def embed(
     batch_size: int | None = None,
     max_length: int | None = None,
     dtype: str = "float32",
+    truncate_dim: int | None = None,
+    vectors: str | None = None,
 ) -> None:
     """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
 
@@ -47,7 +49,8 @@ def embed(
         prompt: the name of one of the model's prompts, each of which is a signature.
         batch_size: texts of a batch (32).
         max_length: most tokens of a text; None is as many as the model says.
-        dtype: one of `DTYPES`.
+        dtype: one of `DTYPES`, of vectors of "float32".
+        truncate_dim, vectors: as for `TextEmbedder`; None is as the model says.
 
     Raises:
         UserError: no model or file there, a line that is no text, a model that gives no vectors or
@@ -56,12 +59,14 @@ def embed(
     for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+    given = {"max_length": max_length, "truncate_dim": truncate_dim, "vectors": vectors}
+    settings = {name: value for name, value in given.items() if value is not None}
     if not os.path.isfile(input_file):
         raise UserError(f"{input_file} is not a file; embed reads its texts from a file")
     count = sum(len(rows) for rows, _ in read_blocks(input_file, _RANKS))
     if not count:
         raise UserError(f"{input_file} holds no texts; give at least one")
-    model, identity = _open(path, max_length)
+    model, identity = _open(path, **settings)
     signature = "serving_default" if prompt is None else prompt
     if model.ranks(signature) != _RANKS:
         raise UserError(
@@ -86,30 +91,38 @@ def embed(
             if not rows:
                 continue
             cuts.add(columns_of(rows))
-            vectors, done = np.zeros((0, 0), dtype), file.done
+            matrix, done = np.zeros((0, 0), np.float32), file.done
             for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
                 if _OUTPUT not in outputs:
-                    given = ", ".join(outputs)
+                    names = ", ".join(outputs)
                     raise UserError(
-                        f"{path} gives {given}, which are not vectors; give an embedder"
+                        f"{path} gives {names}, which are not vectors; give an embedder"
                     )
-                if not vectors.size:
-                    vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), dtype)
-                vectors[chosen] = outputs[_OUTPUT]
+                if not matrix.size:
+                    found = outputs[_OUTPUT]
+                    # Numbers of 8 bits stay as they are.
+                    kept = found.dtype if found.dtype == np.int8 else dtype
+                    matrix = np.zeros((len(rows), found.shape[1]), kept)
+                matrix[chosen] = outputs[_OUTPUT]
                 done += len(chosen)
                 progress.update(done, line=True)
-            start = b"" if file.done else _header(count, vectors)
-            file.append(start + vectors.tobytes(), done)
+            start = b"" if file.done else _header(count, matrix)
+            file.append(start + matrix.tobytes(), done)
     cuts.say()
     logger.info(f"{out}: {count:,} vectors")
 
 
-def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
+def _open(path: str, **settings: Any) -> tuple[Answers, str]:
     """The model, and a digest that is another one where the vectors may be others."""
     digest = hashlib.sha256()
+
+    def check_none(kind: str) -> None:
+        for name in settings:
+            what, option = name.replace("max_", "").replace("_", " "), name.replace("_", "-")
+            raise UserError(f"{path} is a {kind}, whose {what} is fixed; omit --{option}")
+
     if is_saved_model(path):
-        if max_length is not None:
-            raise UserError(f"{path} is a SavedModel, whose length is fixed; omit --max-length")
+        check_none("SavedModel")
         served = SavedModel.load(path)
         for file in sorted(each for each in Path(served.path).rglob("*") if each.is_file()):
             digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
@@ -120,10 +133,8 @@ def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
     from bert_tf.tasks.embedding.model import TextEmbedder
 
     if kind := frozen_kind(path):
-        if max_length is not None:
-            raise UserError(f"{path} is a {kind}, whose length is fixed; omit --max-length")
+        check_none(kind)
         return FrozenTask.load(path), checksum(path)
-    settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     model = TextEmbedder.from_checkpoint(path, **settings)
     digest.update(json.dumps(describe(model, model.tokenizer).to_dict()).encode())
     for weight in model.get_weights():

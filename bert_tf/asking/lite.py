@@ -14,7 +14,7 @@ from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name, without_padding
 
-_DTYPES = {tf.float32: np.float32, tf.int32: np.int32}
+_DTYPES = {tf.float32: np.float32, tf.int32: np.int32, tf.int8: np.int8}
 
 
 class LiteModel:

@@ -12,6 +12,8 @@ from bert_tf.errors import UserError
 # In the order in which sentence-transformers concatenates them, then the pooler's output.
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
+# What the numbers of a vector become.
+VECTORS = ("float32", "int8", "binary")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 # The names of classes in torch.
 ACTIVATIONS = (

@@ -109,6 +109,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         "similarity_function": _field(config, "similarity_fn_name", str, "cosine", path),
         "max_length": _max_length(transformer, fields, inner.encoder.max_position_embeddings),
     }
+    if (kept := _field(config, "truncate_dim", int, None, path)) is not None:
+        settings["truncate_dim"] = kept
     try:
         embedder.prompts(settings["prompts"], settings["default_prompt"])
         embedder.similarity_function(settings["similarity_function"])
@@ -197,6 +199,8 @@ def write_content(folder: Path, content: Content) -> None:
         "default_prompt_name": settings["default_prompt"],
         "similarity_fn_name": settings["similarity_function"],
     }
+    if "truncate_dim" in settings:
+        config["truncate_dim"] = settings["truncate_dim"]
     plain_json.write(folder / CONFIG_FILE, config)
 
 

@@ -225,8 +225,8 @@ def embed(arguments: argparse.Namespace) -> None:
     prepare_to_serve()
     from bert_tf.asking.embed import embed as write
 
-    options = {name: getattr(arguments, name) for name in ("batch_size", "max_length", "dtype")}
-    write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)
+    options = vars(arguments)
+    write(options.pop("model"), options.pop("file"), **options)
 
 
 def mine(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import bert_tf
-from bert_tf.checkpoints.embedder import POOLINGS
+from bert_tf.checkpoints.embedder import POOLINGS, VECTORS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Option, Parser, group, option, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
@@ -103,6 +103,15 @@ _OF_RUN = (
         nargs="+",
     ),
     option("--worker N", "position of this process in --workers; the first is 0"),
+)
+_OF_VECTORS = (
+    option("--truncate-dim N", "numbers of a vector that are kept (default: as the model has it)"),
+    option(
+        "--vectors",
+        "what the numbers of vectors become: float32, int8 or binary, one bit each (default: as "
+        "the model has it)",
+        choices=VECTORS,
+    ),
 )
 _OF_LITE = (
     option(
@@ -242,6 +251,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             choices=("float32", "float16"),
             default="float32",
         ),
+        *_OF_VECTORS,
     ],
     commands.mine: [
         option("path MODEL", "an embedder in any form that `bert-tf predict` takes"),
@@ -300,6 +310,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             nargs="+",
             choices=POOLINGS,
         ),
+        *_OF_VECTORS,
         option(
             "--precision",
             "number format (default: %(default)s); bfloat16 is for SavedModels; float16 and "

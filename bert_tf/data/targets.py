@@ -19,6 +19,9 @@ _LISTED = 20
 _WHOLE_NUMBER = re.compile("-?[0-9]+")
 _LARGEST = float(np.finfo(np.float32).max)
 
+# What a row of targets may be.
+_LISTS = list | tuple | np.ndarray
+
 
 @dataclasses.dataclass(frozen=True)
 class Label(Target):
@@ -43,7 +46,7 @@ class Label(Target):
     def plain(self, rows: Rows) -> Rows:
         """One-hot rows as names of their columns, which have numbers before names are known."""
         given = rows.known_targets()
-        if not all(isinstance(each, list | tuple | np.ndarray) for each in given):
+        if not all(isinstance(each, _LISTS) for each in given):
             return rows
         names = self.classes or tuple(map(str, range(max(len(given[0]), 2))))
         targets = []
@@ -119,7 +122,22 @@ class Labels(Label):
     what: ClassVar[str] = "labels"
 
     def plain(self, rows: Rows) -> Rows:
-        return rows
+        """Rows with a 1 or a 0 for each class as names, as for `Label`."""
+        given = rows.known_targets()
+        lists = [as_list(each, "a row") if isinstance(each, _LISTS) else [] for each in given]
+        width = len(lists[0]) if lists else 0
+        names = self.classes or tuple(map(str, range(width)))
+        are_flags = len(names) > 1 and all(
+            len(each) == len(names) and all(map(_is_flag, each)) for each in lists
+        )
+        # The names of a row occur once.
+        named = {"0", "1"} <= {*names} and all(len({*each}) == len(each) for each in lists)
+        if named or not are_flags:
+            return rows
+        targets = [
+            [name for name, is_set in zip(names, each, strict=True) if is_set] for each in lists
+        ]
+        return dataclasses.replace(rows, targets=targets, classes=names)
 
     def checked(self, rows: Columns) -> list:
         """The names of each row; a row may have none."""
@@ -195,6 +213,11 @@ class Number(Target):
             return float(text)
         except ValueError:
             return text
+
+
+def _is_flag(value: Any) -> bool:
+    """Whether a value is 0 or 1."""
+    return isinstance(value, numbers.Real) and value in (0, 1)
 
 
 def finite_number(value: Any, place: str) -> float:

@@ -62,7 +62,7 @@ _MOST_PARTS = 1000
 # Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
 # Nested arguments that their class checks itself.
-_CHECKED_LATER = ("prompts", "dense", "tokenizer_settings")
+_CHECKED_LATER = ("prompts", "dense", "tokenizer_settings", "ranges")
 _PLAIN = {bool, int, float, str, type(None)}
 
 

@@ -283,11 +283,7 @@ def test_other_modules_are_refused_by_name(tmp_path, change, told):
             {"prompts": {"similarity": ""}},
             "the name 'similarity' is reserved for a signature",
         ),
-        (
-            CONFIG,
-            {"truncate_dim": 2},
-            "truncate_dim is 2; bert_tf does not truncate vectors; remove",
-        ),
+        (CONFIG, {"truncate_dim": "x"}, "truncate_dim must be a whole number, not 'x'"),
         (TRANSFORMER, {"max_seq_length": 0}, "max_seq_length is 0; it must be at least 1"),
         (TRANSFORMER, {"max_seq_length": "x"}, "max_seq_length must be a whole number, not 'x'"),
         (

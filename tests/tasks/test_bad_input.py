@@ -176,7 +176,8 @@ def test_words_and_tags_of_different_number():
 
 def test_words_that_are_none():
     assert refusal(tiny.tagger().fit, ["the cat"], [["O"]]) == (
-        "row 0: a span of 'the cat' has the keys start, end and label, not 'O'"
+        "row 0: a span of 'the cat' has the keys start, end and label, not 'O'; where words have "
+        "tags, give the words of a row in a list, not in a text"
     )
     assert refusal(tiny.tagger().fit, [["the", 3]], [["O", "O"]]) == (
         "words 0, entry 1 is 3, not a string"

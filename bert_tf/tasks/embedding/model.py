@@ -1,9 +1,10 @@
 """A vector for a text, of any encoder, trained on pairs, scores, labels, or a teacher's vectors."""
 
 import dataclasses
+import itertools
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self, cast
 
 import keras
 import numpy as np
@@ -29,7 +30,7 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
 from bert_tf.tasks import inputs, long_texts
-from bert_tf.tasks.embedding import similarity
+from bert_tf.tasks.embedding import similarity, small_vectors
 from bert_tf.tasks.embedding.data import (
     EmbeddingTarget,
     NumberedTexts,
@@ -55,10 +56,14 @@ from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
+# The texts of a `fit` on which the ranges of int8 are found.
+_CALIBRATED = 1000
 # How many of the best are kept for each query.
 _FOUND = 100
 _EXAMPLE = {"text": ["What a lovely film."]}
 _EXAMPLE_OF_TWO = {"text_a": ["What a lovely film."], "text_b": ["What a wonderful film."]}
+# Before the name of a signature: the same vectors as the encoder gives them.
+_WHOLE = "whole "
 # The signatures that are not called after a prompt.
 _NO_PROMPTS = (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE)
 
@@ -110,6 +115,8 @@ class TextEmbedder(TaskModel):
         long_text, window_pooling, stride, max_windows: how longer texts are read, as for
             `TextClassifier`. Windows are pooled before dense layers. In their mean, each weighs as
             many tokens as count in its pooling; that of "mean" is the mean of all tokens.
+        truncate_dim, vectors, ranges: what `predict`, `serve` and exports make of the vectors, see
+            `bert_tf.tasks.embedding.small_vectors.smaller`. `calibrate` finds the ranges.
 
     Attributes:
         pooling: the names of the poolings; a name alone is a string.
@@ -124,7 +131,7 @@ class TextEmbedder(TaskModel):
 
     columns = (TextColumn("text"),)
     answer_names = ("embedding",)
-    answer_options = ("prompt",)
+    answer_options = ("prompt", "truncate_dim", "vectors")
     setting_names = (
         "pooling",
         "normalize",
@@ -160,6 +167,9 @@ class TextEmbedder(TaskModel):
         window_pooling: str | None = None,
         stride: int | None = None,
         max_windows: int | None = None,
+        truncate_dim: int | None = None,
+        vectors: str = "float32",
+        ranges: Sequence[Sequence[float]] | None = None,
         **kwargs: Any,
     ):
         modes, layers = embedder.poolings(pooling), embedder.dense_layers(dense)
@@ -195,6 +205,10 @@ class TextEmbedder(TaskModel):
         self.width = self.pooled_width = encoder.config.output_size * len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.build()
+        small_vectors.check(self.width, truncate_dim, vectors, ranges)
+        self.truncate_dim, self.vectors = truncate_dim, vectors
+        # Keras would track a list.
+        self.ranges = ranges and tuple(map(tuple, ranges))
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -207,7 +221,46 @@ class TextEmbedder(TaskModel):
     def settings(self) -> dict[str, Any]:
         modes = embedder.poolings(self.pooling)
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
+        defaults = {"vectors": small_vectors.FLOAT32, "ranges": None, "truncate_dim": None}
+        of_vectors = {name: getattr(self, name) for name in small_vectors.SETTINGS}
+        if self.ranges is not None:
+            of_vectors["ranges"] = [[*each] for each in self.ranges]
+        own |= {name: each for name, each in of_vectors.items() if each != defaults[name]}
         return super().settings | own
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        return {name: each for name, each in self.settings.items() if name != "ranges"}
+
+    def remember(self, metrics: Mapping[str, float]) -> None:
+        # Other weights give other numbers.
+        self.ranges = None
+
+    @checked
+    def calibrate(self, texts: Any, batch_size: int | None = None) -> Self:
+        """Finds the ranges of the numbers of vectors, which "int8" requires; returns this model.
+
+        `fit` on strings in memory does so on up to 1,000 of its texts.
+
+        Args:
+            texts: as `predict` takes them; some hundreds, of the kind that will be asked.
+            batch_size: rows of a batch (32).
+
+        Raises:
+            UserError: there are fewer than two texts, or see `predict`.
+        """
+        whole: dict[str, Any] = {"truncate_dim": self.width, "vectors": small_vectors.FLOAT32}
+        vectors = self.predict(texts, batch_size, verbose=0, **whole)
+        found = small_vectors.ranges_of(np.atleast_2d(vectors))
+        self.ranges = tuple(map(tuple, found))
+        self._functions.clear()
+        return self
+
+    def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Vectors, float32 [batch, width], as this model gives them."""
+        if vectors.dtype == tf.int8:  # by a LiteRT file
+            return vectors
+        return small_vectors.smaller(vectors, self.truncate_dim, self.vectors, self.ranges)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         return pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
@@ -405,7 +458,13 @@ class TextEmbedder(TaskModel):
                 f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
             )
         self._loss_of_fit = loss
-        return super().fit(x, y, *args, **kwargs)
+        history = super().fit(x, y, *args, **kwargs)
+        if not isinstance(x, tf.data.Dataset) and not inputs.is_for_keras(x):
+            texts = itertools.chain.from_iterable(self.given(x, y).values)
+            some = [*itertools.islice(dict.fromkeys(texts), _CALIBRATED)]
+            if len(some) > 1:
+                self.calibrate(some, kwargs.get("batch_size"))
+        return history
 
     @property
     def target(self) -> EmbeddingTarget:
@@ -538,6 +597,7 @@ class TextEmbedder(TaskModel):
 
         def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
             named: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
+            named["vectors"] = small_vectors.FLOAT32
             return np.atleast_2d(self.predict(list(texts), batch_size, verbose, **named))
 
         if isinstance(rows, Columns):
@@ -607,25 +667,33 @@ class TextEmbedder(TaskModel):
 
         def answering(prompt: str) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-                return {"embedding": vectors(given["text"], prompt)}
+                return {"embedding": self.given_vectors(vectors(given["text"], prompt))}
 
             return Signature(strings("text"), answer, _EXAMPLE)
 
+        def whole(prompt: str) -> Signature:
+            def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+                return {"embedding": vectors(given["text"], prompt)}
+
+            return Signature(strings("text"), answer, _EXAMPLE, is_inner=True)
+
         def compare(given: Mapping[str, tf.Tensor]) -> Tensors:
             both = vectors(tf.concat([given["text_a"], given["text_b"]], axis=0), default)
+            both = both[:, : self.truncate_dim]
             rows = tf.size(given["text_a"])
             found = similarity.pairwise(self.similarity_function, both[:rows], both[rows:])
             pairs = tf.reshape(first_equal(both), [2, rows])
             return {"similarity": as_first(found, tf.transpose(pairs))}
 
+        prompts = {DEFAULT_SIGNATURE: default, **self.prompts}
         return {
-            DEFAULT_SIGNATURE: answering(default),
+            **{name: answering(text) for name, text in prompts.items()},
             SIMILARITY_SIGNATURE: Signature(strings("text_a", "text_b"), compare, _EXAMPLE_OF_TWO),
-            **{name: answering(text) for name, text in self.prompts.items()},
+            **{_WHOLE + name: whole(text) for name, text in prompts.items()},
         }
 
     def device_form(self) -> DeviceForm:
-        """`embedding` float32 [1, width].
+        """`embedding` [1, width], see `given_vectors`.
 
         Raises:
             UserError: pooling leaves out prompts, for which a device has no input.
@@ -635,9 +703,11 @@ class TextEmbedder(TaskModel):
                 "a model that excludes its prompts from pooling cannot be exported to LiteRT; "
                 "load it with include_prompt=True, or export a SavedModel"
             )
+        with tf.Graph().as_default():
+            given = self.given_vectors(tf.compat.v1.placeholder(tf.float32, [None, self.width]))
         return DeviceForm(
-            {"embedding": output(self.width)},
-            lambda features: {"embedding": self.network()(features)},
+            {"embedding": output(given.shape[1], dtype=given.dtype)},
+            lambda features: {"embedding": self.given_vectors(self.network()(features))},
             lambda outputs, _: outputs["embedding"],
         )
 
@@ -669,21 +739,44 @@ class TextEmbedder(TaskModel):
         return {"similarity": tf.function(compare, [vectors, vectors], autograph=False)}
 
     @classmethod
-    def answers(cls, *args: Any, **options: Any) -> np.ndarray:
+    def answers(
+        cls,
+        model: Answers,
+        *args: Any,
+        truncate_dim: int | None = None,
+        vectors: str | None = None,
+        **options: Any,
+    ) -> np.ndarray:
         # An array, not a list.
-        found = super().answers(*args, **options)
-        return np.stack(found) if isinstance(found, list) else found
+        settings = cast(Any, model).settings
+        # An export has no other signature than those that are seen.
+        is_live = isinstance(model, cls) and model.network() is model
+        whole = is_live and (truncate_dim, vectors) != (None, None)
+        if truncate_dim is None:
+            truncate_dim = settings.get("truncate_dim")
+        found = np.asarray(super().answers(model, *args, whole=whole, **options))
+        rows = np.atleast_2d(found)
+        return small_vectors.asked_for(rows, settings, truncate_dim, vectors).reshape(
+            *found.shape[:-1], -1
+        )
 
     @classmethod
-    def asked(cls, model: Answers, x: Any, prompt: str | None = None, **options: Any) -> Asked:
-        # `prompt` is the name of a prompt.
+    def asked(
+        cls,
+        model: Answers,
+        x: Any,
+        prompt: str | None = None,
+        whole: bool = False,
+        **options: Any,
+    ) -> Asked:
+        # `prompt` is the name of a prompt, and `whole` asks for vectors as the encoder gives them.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")
         rows, single = inputs.asked(x, cls.columns)
         if not rows:
             raise UserError("there are no texts; give at least one")
-        return Asked(rows, single, prompt or DEFAULT_SIGNATURE)
+        return Asked(rows, single, (_WHOLE if whole else "") + (prompt or DEFAULT_SIGNATURE))
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:
@@ -738,7 +831,8 @@ class TextEmbedder(TaskModel):
                 return np.atleast_2d(np.asarray(given, np.float32))
             if isinstance(given, tf.data.Dataset):
                 given, _ = inputs.from_dataset(given, None, "the texts")
-            return np.atleast_2d(cls.answers(model, given, batch_size, verbose))
+            form = small_vectors.FLOAT32
+            return np.atleast_2d(cls.answers(model, given, batch_size, verbose, vectors=form))
 
         first, second = vectors(a), vectors(b)
         if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:

@@ -99,7 +99,8 @@ def _span(given: Any, text: str, place: str) -> Span:
     if not isinstance(given, Mapping) or given.keys() != {*Span._fields}:
         keys = ", ".join(map(str, given)) if isinstance(given, Mapping) else quoted(given)
         raise UserError(
-            f"{place}: a span of {quoted(text)} has the keys start, end and label, not {keys}"
+            f"{place}: a span of {quoted(text)} has the keys start, end and label, not {keys}; "
+            "where words have tags, give the words of a row in a list, not in a text"
         )
     start, end, label = (given[name] for name in Span._fields)
     why = ""

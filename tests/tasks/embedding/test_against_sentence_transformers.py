@@ -117,7 +117,7 @@ def test_an_export_compares_texts_and_vectors_as_the_model_does(model, served):
     found = served.similarity(tiny.TEXTS, tiny.TEXTS[:2])
     np.testing.assert_allclose(found, expected, atol=1e-5)
     rows = [{"text_a": text, "text_b": tiny.TEXTS[1]} for text in tiny.TEXTS]
-    assert {*served.signature_names()} == {*model.signatures()}
+    assert {*served.signature_names()} == {*model.signature_names()}
     answered = served.ask("similarity", rows)["similarity"]
     np.testing.assert_allclose(answered, expected[:, 1], atol=1e-5)
     said = refusal(served.similarity, vectors[:, :3], vectors[:1])

@@ -165,3 +165,18 @@ def test_a_run_is_trained_evaluated_and_exported(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     expected = bert_tf.load(run).predict("the cat sat")
     assert found["labels"] == expected["labels"]
+
+
+def test_rows_of_0_and_1_name_their_columns():
+    model = tiny.multi_labeller(labels=["cat", "dog"], pair=False)
+    named, flags = [["dog"], ["cat", "dog"], []], [[0, 1], [1, 1], [0, 0]]
+    rows = TEXTS[:3]
+    expected = model.given(rows, named).targets
+    dataset = tf.data.Dataset.from_tensor_slices((rows, flags)).batch(3)
+    for given in (flags, np.array(flags, np.float32), [[False, True], [True, True], [0.0, 0.0]]):
+        assert [*map(tuple, model.given(rows, given).targets)] == [*map(tuple, expected)]
+    assert model.evaluate(dataset) == pytest.approx(model.evaluate(rows, named), abs=1e-6)
+    # Numbers are names where no class occurs twice in a row.
+    model = tiny.multi_labeller(pair=False)
+    assert model.given(rows[:2], [[0, 1], [1, 0]]).targets == [("0", "1"), ("1", "0")]
+    assert model.given(rows, flags).targets == [("1",), ("0", "1"), ()]
