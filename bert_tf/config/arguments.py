@@ -84,6 +84,7 @@ class Arguments(Section):
     pair: bool | None
     split_punctuation: bool | None
     stride: Count | None
+    temperature: Positive
     top_k: Count | None
     unanswerable: bool | None
     window_pooling: WindowPooling | None

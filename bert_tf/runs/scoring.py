@@ -15,6 +15,7 @@ from bert_tf.tasks import registry
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.uncertainty import CALIBRATION
 from bert_tf.training.evaluations import in_words
 
 
@@ -46,9 +47,10 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
         logger.info(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
         if metrics:
             run.write_metrics(metrics, of=name)
-    elif run.read_metrics() is None:
+    elif (before := run.read_metrics()) is None:
         logger.info(f"{path}, not finished: {in_words(metrics)}")
     else:
+        metrics |= {name: before[name] for name in CALIBRATION if name in before}
         run.finish(metrics)
     return metrics
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from pydantic import ValidationError
 
@@ -22,7 +23,7 @@ from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.optimization import make_optimizer
-from bert_tf.tasks import inputs
+from bert_tf.tasks import inputs, uncertainty
 from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
@@ -320,6 +321,67 @@ def evaluate(
     rows = _rows_of(model, x, y, steps, "x")
     say_cut(model, rows.values)
     return _scored(model, rows, batch_size, verbose)
+
+
+@inputs.columns_may_follow
+@checked
+def calibrate(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    verbose: int | str = "auto",
+    steps: int | None = None,
+) -> dict[str, float]:
+    """Makes probabilities say how often they are right: temperature scaling (Guo et al. 2017).
+
+    Where logits become probabilities, they are divided by one number, `temperature`, under which
+    the targets of held-out data are likeliest. The answers and the weights stay as they are. The
+    temperature is saved with the model, and is a part of its exports. `fit` sets it back to 1.
+
+    Args:
+        x, y: data that the model was not trained on, as for `fit`.
+        batch_size, verbose, steps: as for `evaluate`.
+
+    Returns:
+        `temperature`, and the expected calibration error in 15 bins of equal width before and
+        after: the mean distance between the probability of predictions and the share of them that
+        is right. Of several labels, each is a prediction of its own.
+
+    Raises:
+        UserError: as `evaluate`; the family has no such probabilities; all rows have the same
+            label; or the model gives NaN.
+    """
+    x = inputs.of_generator(x, False)
+    if inputs.is_for_keras(x):
+        raise UserError("calibrate takes strings, not ids; give texts and their labels")
+    check_ready(model)
+    rows = _rows_of(model, x, y, steps, "x")
+    say_cut(model, rows.values)
+    return calibrate_on(model, rows, batch_size, verbose)
+
+
+def calibrate_on(
+    model: Any, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
+) -> dict[str, float]:
+    """As `calibrate`, on checked rows."""
+    targets = model.calibration_targets(rows)
+    uncertainty.check_targets(targets)
+    predictions = model.infer(rows, batch_size, verbose)
+    logits = getattr(predictions, "logits", predictions)
+    if not np.isfinite(logits).all():
+        raise UserError("the model gives logits that are not finite; train it again")
+    if targets.ndim == 1:
+        logits, targets = logits[targets >= 0], targets[targets >= 0]
+    # The model may have a temperature already.
+    now = model.temperature
+    factor = uncertainty.best_temperature(logits * now, targets, now) / now
+    model.rescale(factor)
+    errors = [
+        uncertainty.reliability(*uncertainty.graded(each, targets))[-1]
+        for each in (logits, logits / factor)
+    ]
+    return dict(zip(uncertainty.CALIBRATION, (model.temperature, *errors), strict=True))
 
 
 def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:

@@ -33,6 +33,7 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked
+from bert_tf.console import logger
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.targets import Label, check_class_names, class_names
@@ -125,6 +126,10 @@ class TaskModel(EncoderModel):
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
+    # Whether the class has probabilities that `calibrate` can change.
+    calibrates: ClassVar[bool] = False
+    # What logits are divided by where they become probabilities.
+    temperature: float = 1.0
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
@@ -244,6 +249,8 @@ class TaskModel(EncoderModel):
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
         own = {name: getattr(self, name) for name in self.setting_names}
+        if self.temperature != 1.0:
+            own["temperature"] = self.temperature
         return own | long_texts.settings_of(self)
 
     def preprocessor(self) -> Preprocessor:
@@ -381,8 +388,8 @@ class TaskModel(EncoderModel):
 
     @property
     def given_settings(self) -> dict[str, Any]:
-        """The settings without those that `fit` finds on validation data."""
-        return self.settings
+        """The settings without those that are found on held-out data."""
+        return {name: value for name, value in self.settings.items() if name != "temperature"}
 
     @checked
     def student(
@@ -441,6 +448,7 @@ class TaskModel(EncoderModel):
 
     fit = fitting.fit
     evaluate = fitting.evaluate
+    calibrate = fitting.calibrate
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
@@ -857,8 +865,35 @@ class TaskModel(EncoderModel):
         """Keeps values found on dev data, such as a threshold; by default there are none.
 
         Args:
-            metrics: the result of `official_metrics` on the dev data; {} forgets what was found.
+            metrics: the result of `official_metrics` on the dev data, with the `temperature` of a
+                calibrated model; {} forgets what was found.
         """
+        if not metrics and self.temperature != 1.0:
+            logger.info(
+                "training sets the temperature back to 1; calibrate the model again after it"
+            )
+        self.temperature = metrics.get("temperature", 1.0)
+
+    def rescale(self, factor: float) -> None:
+        """Makes the temperature so many times as high, with all that depends on it."""
+        self.temperature *= factor
+
+    def calibrated(self, scores: Any) -> Any:
+        """Logits whose softmax or sigmoid are the probabilities, of what `call` computes."""
+        return scores if self.temperature == 1.0 else scores / self.temperature
+
+    def calibration_targets(self, rows: Columns) -> np.ndarray:
+        """The targets of what `infer` gives logits of, as `Target.numbers`; -1 does not count.
+
+        Raises:
+            UserError: the family has no probabilities that can be calibrated.
+        """
+        if not self.calibrates:
+            raise UserError(
+                f"a {type(self).__name__} has no probabilities of classes to calibrate; calibrate "
+                "a TextClassifier, a TokenClassifier or a MultipleChoice model"
+            )
+        return known_target(self).numbers(rows)
 
     def device_form(self) -> DeviceForm:
         """What the model answers on a device.
@@ -942,18 +977,17 @@ class TaskModel(EncoderModel):
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
         """The predictions for all rows, in their order, for `official_metrics`.
 
-        By default what `call` computes for each row, float32 [rows, ...].
+        By default what `call` computes for each row, calibrated, float32 [rows, ...].
         """
-        return np.stack(
-            each_answer(
-                self,
-                "scores",
-                rows_of(rows.values, self.input_names),
-                lambda outputs, place, _: outputs["scores"][place],
-                batch_size,
-                verbose,
-            )
+        found = each_answer(
+            self,
+            "scores",
+            rows_of(rows.values, self.input_names),
+            lambda outputs, place, _: outputs["scores"][place],
+            batch_size,
+            verbose,
         )
+        return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
         """What `call` computes for strings, in bounded memory however large the batch.

@@ -70,13 +70,15 @@ class TextClassifier(TaskModel):
             default), "max", or "attention", a mean whose weights are learned (`window_attention`).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
         max_windows: most windows of a text that are read; None reads all.
+        temperature: what the logits are divided by where they become probabilities; `calibrate`
+            finds it, and `fit` sets it back to 1.
 
     Raises:
         UserError: labels that are no names of classes, a length that the encoder does not have, or
             settings of windows without windows.
     """
 
-    has_labels = True
+    has_labels = calibrates = True
     options: ClassVar[Mapping[str, str]] = {"multi_label": "multi_label_classification"}
     predicts: ClassVar[Predicted | None] = "classes"
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
@@ -98,13 +100,14 @@ class TextClassifier(TaskModel):
         window_pooling: str | None = None,
         stride: int | None = None,
         max_windows: int | None = None,
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
         kwargs.setdefault("name", "text_classifier")
         head = {"dropout": dropout, "num_classes": None}
         super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
-        self.pair, self.normalize = pair, normalize
+        self.pair, self.normalize, self.temperature = pair, normalize, temperature
         self.pooling = pooling if isinstance(pooling, str | None) else modes
         self.pooled_width *= len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
@@ -143,7 +146,7 @@ class TextClassifier(TaskModel):
         names = tf.constant(self.labels)
         return {
             "label": tf.gather(names, tf.argmax(scores, axis=-1)),
-            "probabilities": tf.nn.softmax(scores),
+            "probabilities": tf.nn.softmax(self.calibrated(scores)),
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(scores)[0], 1]),
         }
 

@@ -22,7 +22,9 @@ class ClassificationPictures(TextPictures):
             inputs,
             lambda rows: log_odds(subject.model(rows, training=False), best)[:, None],
         )
-        return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
+        return charts.bars(
+            names, tf.nn.softmax(subject.model.calibrated(output[0])).numpy()
+        ), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         names = self.subject.model.labels

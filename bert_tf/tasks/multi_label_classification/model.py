@@ -21,6 +21,7 @@ from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
     best_thresholds,
     multi_label_metrics,
+    sigmoid,
 )
 from bert_tf.text import Tokenizer
 
@@ -126,7 +127,7 @@ class MultiLabelClassifier(TextClassifier):
         The order is that of the logits; labels with the same logit are in the order of the classes.
         """
         names = tf.constant(self.labels)
-        probabilities = tf.nn.sigmoid(scores)
+        probabilities = tf.nn.sigmoid(self.calibrated(scores))
         is_given = probabilities >= tf.constant(self._known_thresholds())
         hidden = tf.where(is_given, scores, -float("inf"))
         order = tf.argsort(hidden, direction="DESCENDING", stable=True)
@@ -158,10 +159,19 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def remember(self, metrics: Mapping[str, float]) -> None:
+        super().remember(metrics)
         if self._given_thresholds is None:
             found = [metrics.get(_THRESHOLD + name) for name in self.labels]
             known = tuple(each for each in found if each is not None)
             self.thresholds = known if known and len(known) == len(found) else None
+
+    def rescale(self, factor: float) -> None:
+        # Thresholds that were found give the same labels as before; those given are of the new
+        # probabilities.
+        super().rescale(factor)
+        if self._given_thresholds is None and self.thresholds is not None:
+            logits = np.log(self.thresholds) - np.log1p(-np.asarray(self.thresholds))
+            self.thresholds = tuple(sigmoid(logits / factor).tolist())
 
     def _known_thresholds(self) -> tuple[float, ...]:
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)

@@ -44,11 +44,13 @@ class MultipleChoice(GroupModel):
         encoder, tokenizer: what reads the texts.
         max_length: most tokens of a context with a choice; longer ones are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
+        temperature: as for a `TextClassifier`.
     """
 
     columns = COLUMNS
     target = ChoiceNumber()
     predicts = "classes"
+    calibrates = True
     answer_names = ("choice", "probabilities")
     padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
@@ -65,10 +67,12 @@ class MultipleChoice(GroupModel):
         tokenizer: Tokenizer | None,
         max_length: int | None = None,
         dropout: float | None = None,
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "multiple_choice")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
+        self.temperature = temperature
 
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
@@ -81,7 +85,7 @@ class MultipleChoice(GroupModel):
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
-        return np.stack(super().infer(rows, batch_size, verbose))
+        return self.calibrated(np.stack(super().infer(rows, batch_size, verbose)))
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
@@ -94,7 +98,7 @@ class MultipleChoice(GroupModel):
         Of equal choices the first is chosen, and all have the same probability.
         """
         is_there = scores > PADDING_SCORE
-        scores = tf.where(is_there, scores, -float("inf"))
+        scores = tf.where(is_there, self.calibrated(scores), -float("inf"))
         probabilities = alike_where_equal(tf.nn.softmax(scores), scores)
         # One more column, so that there is something to choose from.
         padded = tf.pad(scores, [[0, 0], [0, 1]], constant_values=-float("inf"))

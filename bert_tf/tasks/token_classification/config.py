@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.model import ModelConfig
-from bert_tf.config.run import FinetuningRun
+from bert_tf.config.run import CalibratedRun
 from bert_tf.config.section import Count
 
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
@@ -82,7 +82,7 @@ class TokenClassificationData(FinetuningData):
         return self
 
 
-class TokenClassificationRun(FinetuningRun):
+class TokenClassificationRun(CalibratedRun):
     """A tag for each word."""
 
     task: Literal["token_classification"]

@@ -105,12 +105,13 @@ class TokenClassifier(TaskModel, WeightedModel):
         aggregation: what decides on the tag and the score of a word of several pieces: its "first"
             piece, on which the model is trained, the "mean" of their probabilities, or the piece
             with the "max", the highest probability.
+        temperature: as for a `TextClassifier`.
 
     Raises:
         UserError: labels that are no names, unknown features, or an encoder that lacks them.
     """
 
-    has_labels = True
+    has_labels = calibrates = True
     columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
@@ -131,6 +132,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         lstm_units: int = 768,
         split_punctuation: bool | None = None,
         aggregation: str = "first",
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "token_classifier")
@@ -148,7 +150,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             **kwargs,
         )
         self.stride, self.split_punctuation = stride, split_punctuation
-        self.aggregation = aggregation
+        self.aggregation, self.temperature = aggregation, temperature
         self.features = features
         self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
@@ -225,7 +227,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def tagger(self) -> WordTagger:
         """What tags words."""
-        return WordTagger(self.network(), self.windows(), self.aggregation)
+        return WordTagger(self.network(), self.windows(), self.aggregation, self.temperature)
 
     @property
     def target(self) -> WordTags:
@@ -261,6 +263,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         if not are_texts(rows):
             return rows
         return in_words(rows, self.tokenizer, bool(self.split_punctuation))
+
+    def calibration_targets(self, rows: Columns) -> np.ndarray:
+        return self.target.numbers(self.in_words(rows))
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
@@ -376,7 +381,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`probabilities` float32 [batch, seq_len, classes]."""
-        return {"probabilities": tf.nn.softmax(scores)}
+        return {"probabilities": tf.nn.softmax(self.calibrated(scores))}
 
     def device_form(self) -> DeviceForm:
         """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes].

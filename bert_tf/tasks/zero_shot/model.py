@@ -69,6 +69,7 @@ class ZeroShotClassifier(TextClassifier):
         dropout: rate on the pooled output; None takes the encoder's.
         multi_label: whether any number of labels may be right.
         hypothesis_template: a sentence with one {}, where the label is inserted.
+        temperature: as for a `TextClassifier`; that of the classifier it is opened from.
 
     Raises:
         UserError: other labels, a model of single texts, or a template without {}.
@@ -114,13 +115,14 @@ class ZeroShotClassifier(TextClassifier):
         super().name_classes(labels)
 
     def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: there is nothing to train or to evaluate."""
+        """Raises UserError: there is nothing to train, to evaluate or to calibrate."""
         raise UserError(
-            "a ZeroShotClassifier is not trained or evaluated; fine-tune a TextClassifier on pairs "
-            "of natural language inference, and open that as a ZeroShotClassifier"
+            "a ZeroShotClassifier is not trained, evaluated or calibrated; do so with a "
+            "TextClassifier on pairs of natural language inference, and open that as a "
+            "ZeroShotClassifier"
         )
 
-    fit = evaluate = _cannot_train
+    fit = evaluate = calibrate = _cannot_train
 
     def hypothesis(self, label: str) -> str:
         """The sentence that says that a text has a label."""
@@ -136,7 +138,7 @@ class ZeroShotClassifier(TextClassifier):
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
         )
-        return tf.where(alone, entailment - contradiction, entailment)
+        return self.calibrated(tf.where(alone, entailment - contradiction, entailment))
 
     # ---- Answering ----------------------------------------------------------------------------
 
