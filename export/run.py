@@ -46,6 +46,7 @@ def export_run(
     inputs: Inputs = "ids",
     lengths: Sequence[int] | None = None,
     calibration: str | None = None,
+    abstain: float | None = None,
 ) -> Path:
     """Writes what is at `path` as a SavedModel or a LiteRT file, and says where.
 
@@ -66,6 +67,7 @@ def export_run(
         format: "tf_saved_model" or "litert".
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
+        abstain: the least probability of an answer, see `TextClassifier`.
 
     Returns:
         The folder or file that was written.
@@ -77,9 +79,11 @@ def export_run(
         raise UserError("--pooling is for --kind embedding")
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
-    if kind != "task" and (labels or pair or unanswerable):
-        raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
-    given = {"max_length": max_length, "pooling": pooling}
+    if kind != "task" and (labels or pair or unanswerable or abstain is not None):
+        raise UserError(
+            f"--labels, --pair, --unanswerable and --abstain are for tasks, not for --kind {kind}"
+        )
+    given = {"max_length": max_length, "pooling": pooling, "abstain": abstain}
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
     form = Form(precision or "float32", freeze, device)

@@ -1,5 +1,6 @@
 """Runs LiteRT files: as the network of a task model, or from strings to answers."""
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -166,6 +167,12 @@ class LiteStrings:
         # Other arrays of strings than those of objects lose a NUL at the end.
         given = {name: np.array([encoded(request[name])], object) for name in self._form.inputs}
         return self.signatures.run(self._length, given)
+
+    def answering(self, form: StringsForm) -> Callable[[str, Sequence[Row]], Outputs]:
+        """The `ask` of the same file with another form of the same inputs and outputs."""
+        other = copy.copy(self)
+        other._form = form
+        return other.ask
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """The outputs of a signature for rows, [rows, ...]."""

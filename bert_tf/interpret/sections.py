@@ -117,9 +117,11 @@ def classes(
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
     note = f"{right.mean():.1%} of {len(given)} {what} are right."
+    sure = probabilities.max(axis=1)
     return [
         confusions(names, given, predicted, note),
-        calibration(probabilities.max(axis=1), right, what),
+        calibration(sure, right, what),
+        coverage(sure, right, what),
     ]
 
 
@@ -142,6 +144,23 @@ def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSec
         "fullest bin."
     )
     return PageSection("Calibration", charts.reliability(*bins), note)
+
+
+def coverage(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSection:
+    """The share answered against the accuracy, of float32 [predictions] and bool [predictions]."""
+    order = np.argsort(-confidence, kind="stable")
+    sure, counts = confidence[order], np.arange(1, len(right) + 1)
+    points = np.stack([counts / len(right), np.cumsum(right[order]) / counts], axis=1)
+    ends = np.flatnonzero(np.diff(sure, append=-1))  # equally sure ones are answered together
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, 50).astype(int))]
+    titles = [
+        f"abstain={sure[end]:.3f}: {points[end, 0]:.0%} answered, {points[end, 1]:.1%} right"
+        for end in ends
+    ]
+    axes = "share answered", "accuracy"
+    picture = charts.scatter(points[ends], titles, charts.colours_of(1) * len(ends), axes)
+    note = f"Each point is a value of abstain: which {what} are answered, and how many are right."
+    return PageSection("Coverage", picture, note)
 
 
 def confusion_counts(

@@ -292,6 +292,7 @@ def evaluate(
     steps: int | None = None,
     callbacks: Any = None,
     return_dict: bool = False,
+    confidence: float | None = None,
     **kwargs: Any,
 ) -> Any:
     """The official metrics on strings; on ids, Keras's `evaluate`.
@@ -303,6 +304,9 @@ def evaluate(
         verbose: 0 shows no progress.
         steps: batches to take of a dataset.
         sample_weight, callbacks, return_dict, **kwargs: as in Keras, for ids.
+        confidence: such as 0.95, adds `accuracy_low`, `accuracy_high` and so on: the interval that
+            holds this share of the metric's values in 1,000 samples of the rows, drawn with
+            replacement (percentile bootstrap).
 
     Returns:
         On strings a dict of metrics, the same that `bert-tf evaluate` prints.
@@ -312,6 +316,8 @@ def evaluate(
     """
     x = inputs.of_generator(x, False)
     if inputs.is_for_keras(x):
+        if confidence is not None:
+            raise UserError("confidence is for strings, not for ids; remove it")
         return EncoderModel.evaluate(
             model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
         )
@@ -320,7 +326,19 @@ def evaluate(
     check_ready(model)
     rows = _rows_of(model, x, y, steps, "x")
     say_cut(model, rows.values)
-    return _scored(model, rows, batch_size, verbose)
+    predictions = model.infer(rows, batch_size, verbose)
+    return with_intervals(official_metrics, model, predictions, rows, confidence)
+
+
+def with_intervals(
+    score: Any, model: Any, predictions: Any, rows: Any, confidence: float | None
+) -> dict[str, float]:
+    """`score(model, predictions, rows)`, with intervals of the metrics if there is a confidence."""
+    metrics = score(model, predictions, rows)
+    if confidence is None or not metrics:
+        return metrics
+    samples = uncertainty.bootstrap(score, model, predictions, rows)
+    return metrics | uncertainty.intervals(samples, confidence)
 
 
 @inputs.columns_may_follow
@@ -331,7 +349,6 @@ def calibrate(
     y: Any = None,
     batch_size: int | None = None,
     verbose: int | str = "auto",
-    steps: int | None = None,
 ) -> dict[str, float]:
     """Makes probabilities say how often they are right: temperature scaling (Guo et al. 2017).
 
@@ -341,7 +358,7 @@ def calibrate(
 
     Args:
         x, y: data that the model was not trained on, as for `fit`.
-        batch_size, verbose, steps: as for `evaluate`.
+        batch_size, verbose: as for `evaluate`.
 
     Returns:
         `temperature`, and the expected calibration error in 15 bins of equal width before and
@@ -352,22 +369,17 @@ def calibrate(
         UserError: as `evaluate`; the family has no such probabilities; all rows have the same
             label; or the model gives NaN.
     """
-    x = inputs.of_generator(x, False)
-    if inputs.is_for_keras(x):
-        raise UserError("calibrate takes strings, not ids; give texts and their labels")
     check_ready(model)
-    rows = _rows_of(model, x, y, steps, "x")
+    rows = _rows_of(model, inputs.of_generator(x, False), y, None, "x")
     say_cut(model, rows.values)
     return calibrate_on(model, rows, batch_size, verbose)
 
 
-def calibrate_on(
-    model: Any, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
-) -> dict[str, float]:
+def calibrate_on(model: Any, rows: Columns, *options: Any) -> dict[str, float]:
     """As `calibrate`, on checked rows."""
     targets = model.calibration_targets(rows)
     uncertainty.check_targets(targets)
-    predictions = model.infer(rows, batch_size, verbose)
+    predictions = model.infer(rows, *options)
     logits = getattr(predictions, "logits", predictions)
     if not np.isfinite(logits).all():
         raise UserError("the model gives logits that are not finite; train it again")

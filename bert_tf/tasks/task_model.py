@@ -5,6 +5,7 @@ in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
 import dataclasses
+import inspect
 import os
 from abc import abstractmethod
 from collections import UserDict
@@ -18,6 +19,7 @@ import tensorflow as tf
 
 from bert_tf.asking import (
     Answers,
+    Changed,
     Outputs,
     Row,
     Text,
@@ -32,7 +34,7 @@ from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.config.arguments import checked
+from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
@@ -55,6 +57,7 @@ from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.tasks import fitting, from_checkpoint, inputs, long_texts, registry
 from bert_tf.tasks.keras_files import FORMAT
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.packing import Cut, Features, trim
 from bert_tf.text.parts import first_equal
@@ -121,8 +124,11 @@ class TaskModel(EncoderModel):
     cuts_texts: ClassVar[bool] = True
     # As in `Network`.
     reads_rows: ClassVar[bool] = False
-    # The arguments of `answers` by which one call of `predict` differs from another.
+    # The arguments of `answers` by which one call of `predict` differs from another; `export` takes
+    # those that are settings too.
     answer_options: ClassVar[tuple[str, ...]] = ()
+    # Those that Python decides where a LiteRT file answers.
+    device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
@@ -130,6 +136,8 @@ class TaskModel(EncoderModel):
     calibrates: ClassVar[bool] = False
     # What logits are divided by where they become probabilities.
     temperature: float = 1.0
+    # The least probability of an answer; below it there is none.
+    abstain: float | None = None
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
@@ -249,8 +257,8 @@ class TaskModel(EncoderModel):
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
         own = {name: getattr(self, name) for name in self.setting_names}
-        if self.temperature != 1.0:
-            own["temperature"] = self.temperature
+        changed = {name: getattr(self, name) for name in ("temperature", "abstain")}
+        own |= {n: value for n, value in changed.items() if value != getattr(TaskModel, n)}
         return own | long_texts.settings_of(self)
 
     def preprocessor(self) -> Preprocessor:
@@ -698,23 +706,27 @@ class TaskModel(EncoderModel):
             inputs: whether a LiteRT file takes "ids", mask and segments, or "strings".
             calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
                 which fixed ranges of numbers are found.
-            **kwargs: as in Keras.
+            **kwargs: settings that `predict` takes for one call, such as `abstain`; the export then
+                has them. In other formats as in Keras.
 
         Raises:
             UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
                 an operation, or what is to be written exists or cannot be written.
         """
-        if input_signature is None and format == SAVED_MODEL:
+        if input_signature is None and format in (SAVED_MODEL, LITERT):
             fitting.check_ready(self)
+            if wrong := kwargs.keys() - ({*self.setting_names, "abstain"} & {*self.answer_options}):
+                raise UserError(
+                    f"a {type(self).__name__} is exported without {min(wrong)}; remove it"
+                )
+            model = self.with_options(self, kwargs)
             with gradients_forgotten():
-                save_task(self, filepath, Form(precision, freeze, device), version)
-            return
-        if input_signature is None and format == LITERT:
-            fitting.check_ready(self)
-            rows = None if calibration is None else rows_of_texts(self, calibration)
-            form = LiteForm(precision or "float32", lengths, inputs, rows)
-            with gradients_forgotten():
-                save_lite(self, filepath, form)
+                if format == SAVED_MODEL:
+                    save_task(model, filepath, Form(precision, freeze, device), version)
+                    return
+                rows = None if calibration is None else rows_of_texts(model, calibration)
+                form = LiteForm(precision or "float32", lengths, inputs, rows)
+                save_lite(model, filepath, form)
             return
         if input_signature is None:
             raise UserError(
@@ -825,6 +837,11 @@ class TaskModel(EncoderModel):
         """
         raise NotImplementedError
 
+    def decoded(self, scores: tf.Tensor) -> Tensors:
+        """As `decode`, if it is sure enough; rows with the same scores have the same outputs."""
+        first, found = first_equal(scores), abstaining(self.decode(scores), self.abstain)
+        return {name: tf.gather(each, first) for name, each in found.items()}
+
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
@@ -839,6 +856,14 @@ class TaskModel(EncoderModel):
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
         """The official metrics of predictions; {} if the rows have no targets."""
+
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        """Predictions and rows at places that are drawn. Raises UserError if there are no rows."""
+        if not isinstance(predictions, np.ndarray | list):
+            raise UserError(f"a {type(self).__name__} has no metrics of rows; remove confidence")
+        places = draw(len(rows))
+        taken = [predictions[place] for place in places]
+        return np.stack(taken) if isinstance(predictions, np.ndarray) else taken, rows.take(places)
 
     def own_losses(self) -> dict[str, Any]:
         """Loss and metrics for `compile`; {} if they are built in, or by default those of
@@ -869,9 +894,7 @@ class TaskModel(EncoderModel):
                 calibrated model; {} forgets what was found.
         """
         if not metrics and self.temperature != 1.0:
-            logger.info(
-                "training sets the temperature back to 1; calibrate the model again after it"
-            )
+            logger.info("training sets the temperature back to 1; calibrate again afterwards")
         self.temperature = metrics.get("temperature", 1.0)
 
     def rescale(self, factor: float) -> None:
@@ -883,16 +906,9 @@ class TaskModel(EncoderModel):
         return scores if self.temperature == 1.0 else scores / self.temperature
 
     def calibration_targets(self, rows: Columns) -> np.ndarray:
-        """The targets of what `infer` gives logits of, as `Target.numbers`; -1 does not count.
-
-        Raises:
-            UserError: the family has no probabilities that can be calibrated.
-        """
+        """The targets of what `infer` gives, -1 for none. Raises UserError without any."""
         if not self.calibrates:
-            raise UserError(
-                f"a {type(self).__name__} has no probabilities of classes to calibrate; calibrate "
-                "a TextClassifier, a TokenClassifier or a MultipleChoice model"
-            )
+            raise UserError(f"a {type(self).__name__} has no class probabilities to calibrate")
         return known_target(self).numbers(rows)
 
     def device_form(self) -> DeviceForm:
@@ -1004,7 +1020,7 @@ class TaskModel(EncoderModel):
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return _decoded(self, self.scores(given))
+            return self.decoded(self.scores(given))
 
         return {
             "serving_default": of_columns(self, answer),
@@ -1022,7 +1038,7 @@ class TaskModel(EncoderModel):
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}
-            return _decoded(self, form.restore(found, {}))
+            return self.decoded(form.restore(found, {}))
 
         answer = of_packed(form, names, self.cut)
         return StringsForm(names, form.outputs, answer, lambda row: [row], respond)
@@ -1052,6 +1068,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         rows, single = inputs.asked(x, asked_columns(cls, model))
+        model = cls.with_options(model, options)
         say_cut(model, columns_of(rows))
         answers = each_answer(
             model,
@@ -1062,6 +1079,42 @@ class TaskModel(EncoderModel):
             verbose,
         )
         return answers[0] if single else answers
+
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        """A model, or an export of one, that answers with other settings: a copy, or itself.
+
+        Args:
+            model: what answers otherwise.
+            options: of `answer_options`; None is the model's own.
+
+        Raises:
+            UserError: an option that the class does not have, or a value that the model does not.
+        """
+        arguments, changed = inspect.signature(cls.__init__).parameters, {}
+        for name, value in options.items():
+            if name not in cls.answer_options:
+                raise UserError(f"a {cls.__name__} has no option {name}; remove it")
+            default = arguments[name].default if name in arguments else None
+            if value is not None and value != model.settings.get(name, default):
+                changed[name] = checked_argument(name, value)
+        if not changed:
+            return model
+        if isinstance(model, TaskModel):
+            strings = vars(model).get("ask")  # of a LiteRT file
+            if model.network() is model and not strings or {*changed} <= {*cls.device_options}:
+                copy = object.__new__(type(model))
+                copy.__dict__ |= model.__dict__ | changed
+                if strings is not None:
+                    copy.__dict__["ask"] = strings.__self__.answering(copy.strings_form())
+                return copy
+        elif [*changed] == ["abstain"] and changed["abstain"] >= model.settings.get("abstain", 0):
+            return Changed(model, lambda _, outputs: abstaining(outputs, changed["abstain"]))
+        name, value = next(iter(changed.items()))
+        raise UserError(
+            f"the export answers with {name}={model.settings.get(name)!r}; export the model again "
+            f"with {name}={value!r}, or leave it out"
+        )
 
     def exported_functions(self) -> dict[str, Callable]:
         """What a program that loads an export in Python finds in it besides `serve`, by name.
@@ -1194,7 +1247,17 @@ def of_columns(
     return Signature(specs, answer, model.example or texts, is_inner)
 
 
-def _decoded(model: TaskModel, scores: tf.Tensor) -> Tensors:
-    """As `decode`; rows with the same scores have the same outputs."""
-    first = first_equal(scores)
-    return {name: tf.gather(each, first) for name, each in model.decode(scores).items()}
+def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:
+    """Outputs of a classifier with `label` "", or `choice` -1, where none has such a probability.
+
+    >>> outputs = {"label": np.array([b"good"]), "probabilities": [[0.3, 0.7]]}
+    >>> [abstaining(outputs, least)["label"].tolist() for least in (0.6, 0.8)]
+    [[b'good'], [b'']]
+    """
+    if least is None:
+        return dict(outputs)
+    name, nothing = ("label", "") if "label" in outputs else ("choice", -1)
+    is_sure = tf.reduce_max(outputs["probabilities"], axis=1) >= least
+    found = tf.where(is_sure, outputs[name], nothing)
+    is_numpy = isinstance(outputs[name], np.ndarray)
+    return {**outputs, name: found.numpy() if is_numpy else found}

@@ -1,7 +1,10 @@
-"""How far probabilities can be believed: the calibration error, and temperature scaling.
+"""How far probabilities and metrics can be believed: calibration, and the bootstrap.
 
 Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599).
 """
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,10 @@ from bert_tf.errors import UserError
 BINS = 15
 # The logarithm of the highest temperature; the lowest is as far below 1.
 _MOST = np.log(100.0)
+# How many samples a bootstrap draws.
+RESAMPLES = 1000
+# Draws rows, int [n], of so many.
+Draw = Callable[[int], np.ndarray]
 # What `calibrate` returns, and what the metrics of a run have of it.
 CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
 
@@ -44,15 +51,12 @@ def reliability(
 def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The probability of each prediction, float [n], and whether it is right, bool [n].
 
-    A prediction is the most probable of the classes of a row. If a row may have any number of
-    labels, each of them is a prediction, that it is given or not, at a probability of 0.5.
+    The targets of logits, float [rows, classes], are the classes, int [rows], of which the most
+    probable one is predicted; or float [rows, classes] of 0 and 1: then each label is a prediction,
+    that it is given or not, at a probability of 0.5.
 
     >>> graded(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1]))[1].tolist()
     [True, False]
-
-    Args:
-        logits: float [rows, classes].
-        targets: int [rows], the classes; or float [rows, classes] of 0 and 1.
     """
     from scipy import special
 
@@ -76,8 +80,7 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
 
     if graded(logits, targets)[1].all():
         logger.warning(
-            f"all {len(targets)} rows are right, so no temperature is best, and it stays as it is; "
-            "calibrate on more rows, or on harder ones"
+            f"all {len(targets)} rows are right, so no temperature is best, and it stays as it is"
         )
         return now
     logits = logits.astype(np.float64)
@@ -88,10 +91,7 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
             return -special.log_softmax(scaled, axis=1)[np.arange(len(targets)), targets].mean()
         return (np.logaddexp(0, scaled) - scaled * targets).mean()
 
-    options = {"xatol": 1e-6}
-    found = optimize.minimize_scalar(
-        loss, bounds=(-_MOST, _MOST), method="bounded", options=options
-    )
+    found = optimize.minimize_scalar(loss, bounds=(-_MOST, _MOST), options={"xatol": 1e-6})
     if found.x > 0.99 * _MOST:
         logger.warning("the model is no better than chance on these rows, at any temperature")
     return float(np.exp(found.x))
@@ -103,3 +103,35 @@ def check_targets(targets: np.ndarray) -> None:
     if len(values) < 2:
         found = "no label" if not len(values) else "the same label for all rows"
         raise UserError(f"the data have {found}; calibrate on rows of two labels or more")
+
+
+def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, np.ndarray]:
+    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same.
+
+    They are `score(model, predictions, rows)` of what `model.resampled` has drawn of these.
+    """
+    source, found = np.random.default_rng(0), []
+    logger.disabled = True  # a sample may lack a label
+    try:
+        for _ in range(RESAMPLES):
+            drawn = model.resampled(predictions, rows, lambda n: source.integers(n, size=n))
+            found.append(score(model, *drawn))
+    finally:
+        logger.disabled = False
+    # A threshold is no metric.
+    names = [name for name in found[0] if "threshold" not in name]
+    return {name: np.array([each[name] for each in found]) for name in names}
+
+
+def intervals(samples: Mapping[str, np.ndarray], confidence: float) -> dict[str, float]:
+    """The ends `name_low` and `name_high` of the middle of each metric's samples.
+
+    >>> intervals({"f1": np.arange(101) / 100}, 0.9)
+    {'f1_low': 0.05, 'f1_high': 0.95}
+    """
+    ends = {"low": (1 - confidence) / 2, "high": (1 + confidence) / 2}
+    return {
+        f"{name}_{end}": float(np.nanquantile(values, share).round(12))
+        for name, values in samples.items()
+        for end, share in ends.items()
+    }

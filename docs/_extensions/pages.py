@@ -59,6 +59,7 @@ MENU = {
         "exporting",
         "serving",
         "phone",
+        "uncertainty",
         "inspect",
         "first_errors",
         "adding_a_task",

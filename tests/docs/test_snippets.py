@@ -146,6 +146,7 @@ PAGES = {
     "how_to/phone.md": ("reviews", reviews),
     "how_to/retrieval.md": ("animals", animals),
     "how_to/inspect.md": ("reviews", reviews),
+    "how_to/uncertainty.md": ("reviews", reviews),
     "how_to/serving.md": (".", lambda folder: None),
     "how_to/checkpoints.md": (".", lambda folder: None),
     "results/exactness.md": ("stsbenchmark", sts_benchmark),

@@ -52,7 +52,7 @@ class LabelTrain(FinetuningTrain):
         return self
 
 
-class LabelRun(CalibratedRun, TextRun):
+class LabelRun(TextRun, CalibratedRun):
     """What runs that label texts share."""
 
     train: LabelTrain

@@ -72,6 +72,8 @@ class TextClassifier(TaskModel):
         max_windows: most windows of a text that are read; None reads all.
         temperature: what the logits are divided by where they become probabilities; `calibrate`
             finds it, and `fit` sets it back to 1.
+        abstain: the least probability of a label; below it the label is None, and "" in `serve` and
+            in exports. `predict(texts, abstain=0.8)` has it for one call.
 
     Raises:
         UserError: labels that are no names of classes, a length that the encoder does not have, or
@@ -83,6 +85,7 @@ class TextClassifier(TaskModel):
     predicts: ClassVar[Predicted | None] = "classes"
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
+    answer_options: ClassVar[tuple[str, ...]] = ("abstain",)
 
     @checked
     def __init__(
@@ -101,13 +104,15 @@ class TextClassifier(TaskModel):
         stride: int | None = None,
         max_windows: int | None = None,
         temperature: float = 1.0,
+        abstain: float | None = None,
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
         kwargs.setdefault("name", "text_classifier")
         head = {"dropout": dropout, "num_classes": None}
         super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
-        self.pair, self.normalize, self.temperature = pair, normalize, temperature
+        self.pair, self.normalize = pair, normalize
+        self.temperature, self.abstain = temperature, abstain
         self.pooling = pooling if isinstance(pooling, str | None) else modes
         self.pooled_width *= len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
@@ -159,11 +164,11 @@ class TextClassifier(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """`label`, its `probability`, and the `probabilities` of all labels."""
+        """`label`, or None; the greatest `probability`, and the `probabilities` of all labels."""
         probabilities = outputs["probabilities"][place]
         classes = as_json(outputs["classes"][place])
         return {
-            "label": as_json(outputs["label"][place]),
+            "label": as_json(outputs["label"][place]) or None,
             "probability": as_json(probabilities.max()),
             "probabilities": dict(zip(classes, as_json(probabilities), strict=True)),
         }

@@ -91,7 +91,9 @@ class MaskedLM(TaskModel, WeightedModel):
     >>> [round(each["probability"], 1) for each in gap]  # untrained: 1 of 8 pieces
     [0.1, 0.1]
 
-    `fit` takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
+    `predict` returns a list for each text, with an entry for each [MASK]: dicts with `token` and
+    `probability`, the most probable first. `predict(texts, top_k=3)` gives so many of them. `fit`
+    takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
     learns to predict these. A text that is longer than `max_length` is cut into windows. A model
     that reads in one direction learns to predict every next token instead. Called with the
     encoder's inputs and `masked_lm_positions`, int32 [batch, predictions], the model returns
@@ -101,7 +103,7 @@ class MaskedLM(TaskModel, WeightedModel):
     Args:
         encoder, tokenizer: what reads the texts.
         max_length: most tokens of a window; None is as many as the encoder has positions.
-        top_k: how many of the most probable pieces an export gives for each gap.
+        top_k: how many of the most probable pieces to give for each gap.
 
     Raises:
         UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
@@ -114,6 +116,7 @@ class MaskedLM(TaskModel, WeightedModel):
     answer_names = ("tokens", "probabilities")
     padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
+    answer_options = ("top_k",)
     default_max_length = None
     cuts_texts = False
 
@@ -330,32 +333,12 @@ class MaskedLM(TaskModel, WeightedModel):
                 f"top_k is {top_k}; it must be from 1 to {most}, the size of the vocabulary"
             )
 
-    @checked
-    def predict(self, x: Any = None, *args: Any, top_k: int | None = None, **kwargs: Any) -> Any:
-        """The most probable fillings of the gaps in texts; see `TaskModel.predict`.
-
-        Args:
-            x: texts that hold [MASK], or a dataset of them; one string gives one answer.
-            *args: as for `TaskModel.predict`.
-            top_k: pieces for each gap; None is the model's own number.
-            **kwargs: as for `TaskModel.predict`.
-
-        Returns:
-            For each text a list with an entry for each [MASK]: a list of dicts with `token` and
-            `probability`, the most probable first.
-
-        Raises:
-            UserError: something is not a string, a text has no [MASK], or there are not so many
-                pieces.
-        """
-        if top_k in (None, self.top_k):
-            return super().predict(x, *args, **kwargs)
-        self._check_top_k(top_k)
-        own, self.top_k = self.top_k, top_k
-        try:
-            return super().predict(x, *args, **kwargs)
-        finally:
-            self.top_k = own
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        changed = super().with_options(model, options)
+        if isinstance(changed, cls):
+            changed._check_top_k(changed.top_k)
+        return changed
 
     @classmethod
     def answers(cls, model: Answers, x: Any, *args: Any, **kwargs: Any) -> Any:

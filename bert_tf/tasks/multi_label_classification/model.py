@@ -23,6 +23,7 @@ from bert_tf.tasks.multi_label_classification.metrics import (
     multi_label_metrics,
     sigmoid,
 )
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer
 
 # What stands before the name of a label in the metrics.
@@ -79,6 +80,7 @@ class MultiLabelClassifier(TextClassifier):
     answer_names = ("labels", "probabilities", "classes")
     padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
+    answer_options = ()
 
     @checked
     def __init__(
@@ -93,8 +95,11 @@ class MultiLabelClassifier(TextClassifier):
         thresholds: Mapping[str, float] | Sequence[float] | None = None,
         pooling: str | Sequence[str] | None = None,
         normalize: bool = False,
+        abstain: None = None,
         **kwargs: Any,
     ):
+        if abstain is not None:
+            raise UserError("abstain is for one label per text; give thresholds instead")
         if not multi_label:
             raise UserError(
                 "the checkpoint gives a text any number of labels; remove multi_label=False"
@@ -157,6 +162,10 @@ class MultiLabelClassifier(TextClassifier):
             _THRESHOLD + name: threshold
             for name, threshold in zip(self.labels, thresholds, strict=True)
         }
+
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        logits, taken = super().resampled(predictions.logits, rows, draw)
+        return dataclasses.replace(predictions, logits=logits), taken
 
     def remember(self, metrics: Mapping[str, float]) -> None:
         super().remember(metrics)

@@ -45,12 +45,14 @@ class MultipleChoice(GroupModel):
         max_length: most tokens of a context with a choice; longer ones are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
         temperature: as for a `TextClassifier`.
+        abstain: likewise; the choice is then None, and -1 in `serve` and in exports.
     """
 
     columns = COLUMNS
     target = ChoiceNumber()
     predicts = "classes"
     calibrates = True
+    answer_options = ("abstain",)
     answer_names = ("choice", "probabilities")
     padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
@@ -68,11 +70,12 @@ class MultipleChoice(GroupModel):
         max_length: int | None = None,
         dropout: float | None = None,
         temperature: float = 1.0,
+        abstain: float | None = None,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "multiple_choice")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
-        self.temperature = temperature
+        self.temperature, self.abstain = temperature, abstain
 
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
@@ -110,8 +113,8 @@ class MultipleChoice(GroupModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        size = len(row["choices"])
+        size, choice = len(row["choices"]), as_json(outputs["choice"][place])
         return {
-            "choice": as_json(outputs["choice"][place]),
+            "choice": choice if choice >= 0 else None,
             "probabilities": as_json(outputs["probabilities"][place][:size]),
         }

@@ -29,6 +29,7 @@ from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel, head_dropout, of_columns
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
@@ -325,6 +326,16 @@ class QuestionAnswerer(TaskModel):
             given, predictions.answers, predictions.best, predictions.null_odds
         )
         return metrics | {"null_threshold": predictions.null_threshold}
+
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        # A question that is drawn twice has two ids.
+        ids, taken = super().resampled(ids_of(rows), rows, draw)
+        both = [
+            {str(place): known[id] for place, id in enumerate(ids)}
+            for known in (predictions.best, predictions.null_odds)
+        ]
+        drawn = dataclasses.replace(predictions, best=both[0], null_odds=both[1])
+        return drawn, dataclasses.replace(taken, ids=None)
 
     def remember(self, metrics: Mapping[str, float]) -> None:
         if self._finds_threshold:

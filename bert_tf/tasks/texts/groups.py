@@ -224,7 +224,7 @@ class GroupModel(TaskModel):
         ) -> Tensors:
             given = tensors_of(rows, {first: 1, others: 2})
             logits = tf.constant(outputs["logit"])
-            return self.decode(in_groups(given[first], given[others], lambda *_: logits))
+            return self.decoded(in_groups(given[first], given[others], lambda *_: logits))
 
         return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 

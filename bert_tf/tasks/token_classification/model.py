@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer, plain
+from bert_tf.asking import Answers, Changed, Outputs, Row, Text, characters, each_answer, plain
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
 from bert_tf.data.columns import Column, Columns, GroupColumn, TextColumn, as_list, is_text
@@ -39,6 +39,7 @@ from bert_tf.tasks.token_classification.tagged_sentences import (
     texts_of,
 )
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
@@ -59,6 +60,8 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
 _ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
+# What fills up an output other than strings, which are "".
+_PADDING = {"starts": -1, "ends": -1, "scores": 0.0}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
 
 
@@ -338,6 +341,11 @@ class TokenClassifier(TaskModel, WeightedModel):
         of_words = {"accuracy": np.mean(predictions.argmax(axis=1) == labels), "loss": loss}
         return metrics | {name: float(np.mean(each)) for name, each in of_words.items()}
 
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        by_row = split_at(predictions, self.in_words(rows).column("words"))
+        taken, drawn = super().resampled(by_row, rows, draw)
+        return np.concatenate(taken), drawn
+
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
         """The best tags of each row."""
         best = iter(best_labels(logits).labels.numpy())
@@ -428,12 +436,8 @@ class TokenClassifier(TaskModel, WeightedModel):
         **options: Any,
     ) -> Any:
         # The entities of texts, or the tags of `words`.
-        if "aggregation" in options:
-            model = _aggregating(model, checked_argument("aggregation", options["aggregation"]))
-        least = checked_argument("min_score", options.get("min_score", 0.0))
+        model = cls.with_options(model, options)
         if isinstance(x, Mapping) and "words" in x:
-            if "min_score" in options:
-                raise UserError("min_score is for the entities of texts; remove it")
             words = as_list(x["words"], "words")
             single = GroupColumn("words").is_single(words)
             asked = Columns(("words",), ([words] if single else words,))
@@ -454,9 +458,21 @@ class TokenClassifier(TaskModel, WeightedModel):
             verbose,
             "tagging",
         )
-        if signature != "words":
-            answers = [[each for each in found if each["score"] >= least] for found in answers]
         return answers[0] if single else answers
+
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        model = super().with_options(model, {**options, "min_score": None})
+        least = checked_argument("min_score", options.get("min_score") or 0.0)
+
+        def change(signature: str, outputs: Outputs) -> Outputs:
+            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+            if signature != "entities" and (signature == "words" or "entities" in known):
+                raise UserError("min_score is for the entities of texts (signature entities)")
+            return _scored_at_least(outputs, least)
+
+        known = model.signature_names() if least else ()
+        return Changed(model, change) if least else model
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
@@ -478,23 +494,15 @@ class TokenClassifier(TaskModel, WeightedModel):
         ]
 
 
-def _aggregating(model: Any, aggregation: str) -> Answers:
-    """A model that answers with this aggregation: the model itself, or else a copy.
-
-    Raises:
-        UserError: it is an export with another one.
-    """
-    known = model.settings.get("aggregation", "first")  # exports of 0.2.0 do not say
-    if aggregation == known:
-        return model
-    if not isinstance(model, TokenClassifier) or model.network() is not model:
-        raise UserError(
-            f"the export answers with aggregation {known!r}; export the model again with "
-            f"aggregation={aggregation!r}, or remove it"
-        )
-    copy = object.__new__(type(model))
-    copy.__dict__ |= model.__dict__ | {"aggregation": aggregation}
-    return copy
+def _scored_at_least(outputs: Outputs, least: float) -> Outputs:
+    """Entities without those of a lower score; each output is [batch, entities], padded."""
+    kept = outputs["scores"] >= least
+    order = np.argsort(~kept, axis=1, kind="stable")
+    kept = np.take_along_axis(kept, order, axis=1)
+    return {
+        name: np.where(kept, np.take_along_axis(each, order, axis=1), _PADDING.get(name, b""))
+        for name, each in outputs.items()
+    }
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:
@@ -527,7 +535,6 @@ def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:
 def _padded(outputs: Mapping[str, tf.RaggedTensor], width: tf.Tensor | None = None) -> Tensors:
     """Outputs by name, each [batch, width], padded to `width` or else to the longest text."""
     shape = None if width is None else tf.stack([-1, width])
-    padding = {"starts": -1, "ends": -1, "scores": 0.0}
     return {
-        name: each.to_tensor(padding.get(name, ""), shape=shape) for name, each in outputs.items()
+        name: each.to_tensor(_PADDING.get(name, ""), shape=shape) for name, each in outputs.items()
     }

@@ -23,7 +23,7 @@ from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.task_model import of_columns
+from bert_tf.tasks.task_model import abstaining, of_columns
 from bert_tf.tasks.texts.groups import alike_where_equal, in_groups
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import first_equal
@@ -69,7 +69,7 @@ class ZeroShotClassifier(TextClassifier):
         dropout: rate on the pooled output; None takes the encoder's.
         multi_label: whether any number of labels may be right.
         hypothesis_template: a sentence with one {}, where the label is inserted.
-        temperature: as for a `TextClassifier`; that of the classifier it is opened from.
+        temperature, abstain: as for a `TextClassifier`; those of the one it is opened from.
 
     Raises:
         UserError: other labels, a model of single texts, or a template without {}.
@@ -81,7 +81,8 @@ class ZeroShotClassifier(TextClassifier):
     answer_names = ("label", "probabilities")
     padded_lists = (("probabilities",),)
     setting_names = ("max_length", "multi_label", "hypothesis_template")
-    answer_options = ("labels", "multi_label", "hypothesis_template")
+    device_options = ("multi_label", "hypothesis_template", "abstain")
+    answer_options = ("labels", *device_options)
     example: ClassVar[Mapping[str, Any]] = {
         "text": ["It came late and cold."],
         "candidates": [["delivery", "food", "service"]],
@@ -117,9 +118,8 @@ class ZeroShotClassifier(TextClassifier):
     def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
         """Raises UserError: there is nothing to train, to evaluate or to calibrate."""
         raise UserError(
-            "a ZeroShotClassifier is not trained, evaluated or calibrated; do so with a "
-            "TextClassifier on pairs of natural language inference, and open that as a "
-            "ZeroShotClassifier"
+            "a ZeroShotClassifier is neither trained nor calibrated; fine-tune a TextClassifier "
+            "on pairs of natural language inference, and open that as a ZeroShotClassifier"
         )
 
     fit = evaluate = calibrate = _cannot_train
@@ -183,60 +183,33 @@ class ZeroShotClassifier(TextClassifier):
         # One more column, so that there is something to choose from.
         best = tf.argmax(tf.pad(scores, [[0, 0], [0, 1]], constant_values=-1e30), axis=1)
         names = tf.pad(candidates, [[0, 0], [0, 1]])
-        return {
+        outputs = {
             "label": tf.gather(names, best, batch_dims=1),
             "probabilities": tf.gather(probabilities, first_equal(logits)),
         }
+        return abstaining(outputs, self.abstain)
 
     @classmethod
-    def answers(
-        cls,
-        model: Answers,
-        x: Any,
-        *args: Any,
-        labels: Any = None,
-        multi_label: bool | None = None,
-        hypothesis_template: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """As of `TaskModel`, with options of `predict`.
+    def answers(cls, model: Answers, x: Any, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+        # `labels` are names for all texts; None where `x` has candidates.
+        return super().answers(model, _with_candidates(x, labels), *args, **kwargs)
 
-        Args:
-            model, x, *args, **kwargs: as there.
-            labels: names for all texts; None where `x` has candidates.
-            multi_label, hypothesis_template: for this call; None are the model's own. An export has
-                no others.
-
-        Raises:
-            UserError: as there; labels are missing, or one occurs twice; or an export is asked for
-                another setting than its own.
-        """
-        x, own = _with_candidates(x, labels), model.settings  # type: ignore[attr-defined]
-        given = {"multi_label": multi_label, "hypothesis_template": hypothesis_template}
-        changed = {name: v for name, v in given.items() if v not in (None, own.get(name))}
-        if changed and not isinstance(model, cls):
-            name, value = next(iter(changed.items()))
-            raise UserError(
-                f"the export answers with {name}={own.get(name)!r}; export the model again with "
-                f"{name}={value!r}, or leave it out"
-            )
-        _checked_template(str(changed.get("hypothesis_template", _GAP)))
-        try:
-            model.__dict__ |= changed
-            return super().answers(model, x, *args, **kwargs)
-        finally:
-            model.__dict__ |= {name: own[name] for name in changed}
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        if (template := options.get("hypothesis_template")) is not None:
+            _checked_template(template)
+        return super().with_options(model, options)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """`label`, its `probability`, and the `probabilities` of all labels."""
+        """As of a `TextClassifier`."""
         labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
         for number, label in enumerate(labels):
             if label in labels[:number]:
                 raise UserError(f"the label {label!r} occurs twice; give each label once")
         probabilities = outputs["probabilities"][place][: len(labels)]
         return {
-            "label": as_json(outputs["label"][place]),
+            "label": as_json(outputs["label"][place]) or None,
             "probability": as_json(probabilities.max()),
             "probabilities": dict(zip(labels, as_json(probabilities), strict=True)),
         }

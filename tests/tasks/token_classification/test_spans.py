@@ -71,7 +71,7 @@ def test_a_span_inside_of_a_word_is_learned_and_exported(trained, tmp_path):
         if "." in name and name != "model.tflite" or name == "folder":
             assert other.predict(TEXTS, aggregation="first")[0][0]["type"] == "date"
         else:
-            with pytest.raises(UserError, match="with aggregation 'mean'; export the model again"):
+            with pytest.raises(UserError, match="with aggregation='mean'; export the model again"):
                 other.predict(TEXTS, aggregation="max")
         assert other.predict(TEXTS[0], aggregation="mean")[0]["end"] == 13
 
