@@ -26,6 +26,7 @@ from bert_tf.asking import (
     columns_of,
     each_answer,
     encoded,
+    plain,
     rows_of,
     say_cut,
     tensors_of,
@@ -777,6 +778,41 @@ class TaskModel(EncoderModel):
                 x = {self.input_names[0]: x}
         fitting.check_ready(self)
         return self.answers(self, x, batch_size, verbose, **options)
+
+    def explain(self, x: Any = None, **columns: Any) -> Any:
+        """What the answers depend on, as `bert-tf inspect` draws it.
+
+        Args:
+            x, **columns: as for `predict`.
+
+        Returns:
+            For each row a `bert_tf.interpret.looks.Explanation`: `tokens`, their character
+            `offsets`, the `output` that is explained, the `importance` of each token for it
+            (integrated gradients, Sundararajan, Taly and Yan 2017), and the `attention` of all
+            heads. A notebook shows it as a picture. Of a list of texts, such as choices, each text
+            has one, the best first.
+
+        Raises:
+            UserError: as `predict`; the model reads windows, or the family has only a page.
+        """
+        fitting.check_ready(self)
+        family: Any = registry.family_of(type(self).__name__)
+        pictures = family.pictures_class().of_model(self)
+        if not hasattr(pictures, "explain"):
+            raise UserError(
+                f"a {type(self).__name__} is explained on a page only; save it, and use bert-tf "
+                "inspect"
+            )
+        rows, single = inputs.asked(inputs.by_name(x, columns, self.input_names), self.columns)
+        texts = [
+            {
+                n: plain(v) if isinstance(v, str | bytes) else [*map(plain, v)]
+                for n, v in row.items()
+            }
+            for row in rows
+        ]
+        found = [*map(pictures.explain, texts)]
+        return found[0] if single else found
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
         """The exported signature `serving_default`: string tensors in, a dict of tensors out.
