@@ -48,6 +48,7 @@ def export_run(
     calibration: str | None = None,
     truncate_dim: int | None = None,
     vectors: str | None = None,
+    abstain: float | None = None,
 ) -> Path:
     """Writes what is at `path` as a SavedModel or a LiteRT file, and says where.
 
@@ -69,6 +70,7 @@ def export_run(
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
         truncate_dim, vectors: of an embedder, see `TextEmbedder`; None is as it has them.
+        abstain: the least probability of an answer, see `TextClassifier`.
 
     Returns:
         The folder or file that was written.
@@ -80,9 +82,11 @@ def export_run(
         raise UserError("--pooling is for --kind embedding")
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
-    if kind != "task" and (labels or pair or unanswerable):
-        raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
-    given = {"max_length": max_length, "pooling": pooling}
+    if kind != "task" and (labels or pair or unanswerable or abstain is not None):
+        raise UserError(
+            f"--labels, --pair, --unanswerable and --abstain are for tasks, not for --kind {kind}"
+        )
+    given = {"max_length": max_length, "pooling": pooling, "abstain": abstain}
     given |= {"truncate_dim": truncate_dim, "vectors": vectors}
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}

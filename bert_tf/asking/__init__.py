@@ -41,6 +41,20 @@ class Answers(Protocol):
         """The outputs for a batch of rows, each [batch, ...]."""
 
 
+class Changed:
+    """A model whose answers are `change(signature, outputs)` of those of another one."""
+
+    def __init__(self, model: Any, change: Callable[[str, Outputs], Outputs]):
+        self._model, self._change = model, change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """See `Answers`."""
+        return self._change(signature, self._model.ask(signature, rows))
+
+
 def each_answer(
     model: Answers,
     signature: str,

@@ -103,7 +103,6 @@ class FrozenTask(Answers):
             model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
         if record.inputs == "strings":
             strings = LiteStrings(name, content, lengths, model.strings_form())
-            model = model.with_network(strings)
             model.ask = strings.ask
             return cls(name, None, model, strings)
         network = LiteNetwork(name, content, lengths, model.device_form())

@@ -1,5 +1,6 @@
 """Runs LiteRT files: as the network of a task model, or from strings to answers."""
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name, without_padding
+from bert_tf.export.litert.form import StringsForm
 
 _DTYPES = {tf.float32: np.float32, tf.int32: np.int32, tf.int8: np.int8}
 
@@ -137,6 +139,12 @@ class LiteStrings(LiteModel):
         # Other arrays of strings than those of objects lose a NUL at the end.
         given = {name: np.array([encoded(request[name])], object) for name in self._form.inputs}
         return self.answer(self._lengths[0], given)
+
+    def answering(self, form: StringsForm) -> Callable[[str, Sequence[Row]], Outputs]:
+        """The `ask` of the same file with another form of the same inputs and outputs."""
+        other = copy.copy(self)
+        other._form = form
+        return other.ask
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """The outputs of a signature for rows, [rows, ...]."""

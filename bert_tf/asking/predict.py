@@ -36,6 +36,7 @@ def run(
     input_file: str | None,
     output_file: str | None,
     signature: str = "serving_default",
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
 
@@ -46,11 +47,13 @@ def run(
             text; "-" is standard input.
         output_file: where to write, a file, a device or a pipe; None is standard output.
         signature: how the model is asked.
+        options: those of `predict` of the task model, such as `abstain`.
 
     Raises:
-        UserError: no model or signature there, or a line that does not fit its inputs.
+        UserError: no model or signature there, an option that the model does not have, or a line
+            that does not fit its inputs.
     """
-    model, padded = _load(path)
+    model, padded = _load(path, options or {})
     ranks = model.ranks(signature)
     if input_file:
         lines = checked_lines(input_file, ranks)
@@ -82,9 +85,9 @@ def run(
     cuts.say()
 
 
-def _load(path: str) -> tuple[Answers, Lists | None]:
+def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]:
     """The model, and its outputs that have padding, where they are known."""
-    if is_saved_model(path):
+    if is_saved_model(path) and not options:
         saved = SavedModel.load(path)
         return saved, saved.record.lists if saved.record else None
     # This imports Keras.
@@ -93,7 +96,7 @@ def _load(path: str) -> tuple[Answers, Lists | None]:
 
     model = load(path)
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
-    return model, cls.padded_lists
+    return cls.with_options(model, options), cls.padded_lists
 
 
 def _answered(

@@ -186,11 +186,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
     """Evaluate a run on its dev data or other data; write metrics and predictions.
 
     bert-tf evaluate runs/reviews
-    bert-tf evaluate runs/reviews --data reviews/unseen.tsv
+    bert-tf evaluate runs/reviews --data reviews/unseen.tsv --confidence 0.95
     """
     from bert_tf import runs
 
-    print_metrics(runs.evaluate(arguments.run, arguments.data))
+    print_metrics(runs.evaluate(arguments.run, arguments.data, arguments.confidence))
 
 
 def predict(arguments: argparse.Namespace) -> None:
@@ -200,9 +200,9 @@ def predict(arguments: argparse.Namespace) -> None:
     bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl
     # lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}
     bert-tf predict saved_models/squad --input questions.jsonl
-    bert-tf predict saved_models/names "Ada lived in London" --signature entities
+    bert-tf predict saved_models/names "Ada lived in London" --signature entities --min-score 0.9
     head texts.txt | bert-tf predict saved_models/reviews --input -
-    bert-tf predict runs/reviews "what a lovely film"
+    bert-tf predict runs/reviews "what a lovely film" --abstain 0.8
     """
     if bool(arguments.texts) == bool(arguments.input):
         raise UserError(
@@ -211,8 +211,10 @@ def predict(arguments: argparse.Namespace) -> None:
     prepare_to_serve()
     from bert_tf.asking.predict import run
 
-    options = arguments.input, arguments.output, arguments.signature
-    run(arguments.model, arguments.texts, *options)
+    given = {n: getattr(arguments, n) for n in ("abstain", "min_score", "aggregation", "top_k")}
+    options = {name: value for name, value in given.items() if value is not None}
+    files = arguments.input, arguments.output
+    run(arguments.model, arguments.texts, *files, arguments.signature, options)
 
 
 def embed(arguments: argparse.Namespace) -> None:
@@ -247,6 +249,7 @@ def export(arguments: argparse.Namespace) -> None:
 
     bert-tf export runs/reviews --out saved_models/reviews
     bert-tf export reviews.keras --out saved_models/reviews --version 2
+    bert-tf export runs/reviews --out saved_models/sure --abstain 0.8
     bert-tf export runs/reviews --out saved_models/fast --freeze --precision bfloat16
     bert-tf export org/mrpc-model --out saved_models/mrpc --pair
     bert-tf export runs/pretraining --out saved_models/fill --kind mlm

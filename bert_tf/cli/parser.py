@@ -84,6 +84,8 @@ def make_parser() -> Parser:
     return parser
 
 
+_ABSTAIN = "--abstain P"
+_LEAST = 'give no answer ("" or -1) if the most probable one has a lower probability'
 _PRETRAINING_CONFIG = "a configuration with task: pretraining"
 _SETTINGS = option(
     "--set KEY=VALUE",
@@ -210,6 +212,12 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     commands.evaluate: [
         option("run RUN", "a run folder"),
         option("--data PATH", "data in the format of the run (default: the dev data of the run)"),
+        option(
+            "--confidence P",
+            "also print an interval of each metric, which holds this share of its values in 1,000 "
+            "samples of the rows (bootstrap), such as 0.95",
+            type=float,
+        ),
     ],
     commands.predict: [
         option(
@@ -228,6 +236,23 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "--signature NAME",
             "signature to call, if the model has several (default: %(default)s)",
             default="serving_default",
+        ),
+        group(
+            "answers",
+            "Options of some tasks.",
+            option(_ABSTAIN, f"{_LEAST} (classification, zero-shot, multiple choice)", type=float),
+            option(
+                "--min-score P",
+                "leave out entities with a lower score (with --signature entities)",
+                type=float,
+            ),
+            option(
+                "--aggregation",
+                "which pieces of a word decide on its tag: its first, the mean of their "
+                "probabilities, or the one with the highest (default: as the model)",
+                choices=("first", "mean", "max"),
+            ),
+            option("--top-k N", "number of tokens for each [MASK] (default: as the model)"),
         ),
     ],
     commands.embed: [
@@ -318,6 +343,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             choices=PRECISIONS,
             default="float32",
         ),
+        option(_ABSTAIN, f"{_LEAST}, in every answer of the export", type=float),
         option("--freeze", "store the weights as constants, in that precision"),
         option(
             "--device",

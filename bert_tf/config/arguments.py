@@ -38,6 +38,7 @@ class Arguments(Section):
     accumulation_steps: Count
     batch_size: Count | None
     class_weight: dict[bool | int | float | str, Weight] | None
+    confidence: Annotated[float, Field(gt=0, lt=1)] | None
     epochs: Count
     few_shot: bool
     initial_epoch: Natural
@@ -65,6 +66,7 @@ class Arguments(Section):
     warmup_steps: Natural
     weight_decay: Weight
     # Models
+    abstain: Share | None
     activation: Literal["sigmoid", "identity"]
     aggregation: Literal["first", "mean", "max"]
     default_prompt: str | None
@@ -85,6 +87,7 @@ class Arguments(Section):
     pair: bool | None
     split_punctuation: bool | None
     stride: Count | None
+    temperature: Positive
     top_k: Count | None
     unanswerable: bool | None
     window_pooling: WindowPooling | None

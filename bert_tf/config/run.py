@@ -145,3 +145,13 @@ class FinetuningRun(RunConfig):
         if self.distillation is not None and self.starts_from_teacher:
             return self.distillation.teacher
         return self.init.checkpoint
+
+
+class CalibratedRun(FinetuningRun):
+    """A fine-tuning whose probabilities can be calibrated."""
+
+    calibrate: bool = False
+    """After training, fit a temperature on the dev data by which logits are divided (Guo et al.
+    2017), so that probabilities say how often they are right. Training and answers stay as they
+    are. `metrics.json` then has the temperature, and the calibration error before and after.
+    """

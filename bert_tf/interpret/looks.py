@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.interpret.importance import Importances
+from bert_tf.templates import macros
 
 # Tokens of an input that are shown; a map of more could not be read.
 MOST_TOKENS = 96
@@ -30,28 +31,53 @@ class AttentionMaps(NamedTuple):
     probabilities: np.ndarray
 
 
-class SeenInput(NamedTuple):
-    """One input of the encoder.
+class Explanation(NamedTuple):
+    """One input of the encoder: where the heads look, and what its tokens add to an output.
+
+    In a notebook it is shown as a picture.
 
     Attributes:
-        title: what it is, where a text has several; else "".
+        title: what it is, where a text has several inputs; else "".
         tokens: its pieces.
-        attention, explained: where the heads look, and what its tokens add to outputs.
+        shown: the attention.
+        explained: what the tokens add to outputs.
+        offsets: int [tokens, 2], the characters of its own text that each token stands for; -1 for
+            [CLS] and [SEP]. None where the input is a window.
     """
 
     title: str
     tokens: tuple[str, ...]
-    attention: AttentionMaps
+    shown: AttentionMaps
     explained: tuple[Importances, ...]
+    offsets: np.ndarray | None = None
+
+    @property
+    def output(self) -> str:
+        """The output that is explained, in words, such as "the log-odds of good"."""
+        return self.explained[0].of
+
+    @property
+    def importance(self) -> np.ndarray:
+        """float32 [tokens]: what each token adds to it (integrated gradients)."""
+        return self.explained[0].values
+
+    @property
+    def attention(self) -> np.ndarray:
+        """float32 [layers, heads, tokens, tokens]: how much of each token (last) a token takes."""
+        return self.shown.probabilities
+
+    def _repr_html_(self) -> str:
+        picture = macros("bert_tf/interpret/charts.html").importances
+        return Markup("").join(picture(found, self.tokens) for found in self.explained)
 
     @property
     def maps(self) -> dict[str, Any]:
         """The attention as viewer.js reads it: 16 bits a probability, which is right to 1e-5."""
-        probabilities = self.attention.probabilities
+        probabilities = self.attention
         numbers = np.rint(probabilities * (2**16 - 1)).astype("<u2")
         return {
-            "tokens": [self.tokens[place] for place in self.attention.places],
-            "layers": self.attention.layers,
+            "tokens": [self.tokens[place] for place in self.shown.places],
+            "layers": self.shown.layers,
             "heads": probabilities.shape[1],
             "data": base64.b64encode(numbers.tobytes()).decode(),
         }
@@ -76,7 +102,7 @@ class Look:
 
     heading: tuple[str, ...]
     answer: Markup
-    inputs: tuple[SeenInput, ...]
+    inputs: tuple[Explanation, ...]
     marks: tuple[Mark, ...]
 
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +32,12 @@ class Pictures(ABC):
 
     def __init__(self, subject: Subject):
         self.subject = subject
+
+    @classmethod
+    def of_model(cls, model: Any) -> Self:
+        """The pictures of a model in memory, which show all tokens."""
+        own = model, model.encoder, model.tokenizer
+        return cls(Subject(f"this {type(model).__name__}", None, None, *own, most_tokens=2**30))
 
     @abstractmethod
     def look(self, row: Row) -> Look:

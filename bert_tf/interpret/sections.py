@@ -7,6 +7,7 @@ import numpy as np
 from bert_tf.interpret import charts
 from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.interpret.projection import plane_of
+from bert_tf.tasks.uncertainty import BINS, reliability
 from bert_tf.templates import figures
 
 # Fewer vectors than these say nothing about directions.
@@ -14,7 +15,6 @@ _FEWEST = 3
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are shown of a text.
 _LONGEST = 120
-_BINS = 10
 # Classes that a table of confusions has room for.
 _MOST_CLASSES = 24
 _OTHERS = "(all others)"
@@ -117,9 +117,11 @@ def classes(
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
     note = f"{right.mean():.1%} of {len(given)} {what} are right."
+    sure = probabilities.max(axis=1)
     return [
         confusions(names, given, predicted, note),
-        calibration(probabilities.max(axis=1), right, what),
+        calibration(sure, right, what),
+        coverage(sure, right, what),
     ]
 
 
@@ -133,10 +135,10 @@ def confusions(
 
 def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSection:
     """The reliability diagram of float32 [predictions] and bool [predictions]."""
-    *bins, error = calibrated(confidence, right)
+    *bins, error = reliability(confidence, right)
     note = (
         f"Expected calibration error {figures(error)}, from {len(right)} {what} in "
-        f"{_BINS} bins (Guo et al. 2017). Blue bars show the accuracy of each bin. "
+        f"{BINS} bins (Guo et al. 2017). Blue bars show the accuracy of each bin. "
         "Dots show accuracy against mean predicted probability; a perfectly calibrated model "
         "lies on the dashed line. Grey bars show the number of predictions, relative to the "
         "fullest bin."
@@ -144,27 +146,21 @@ def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSec
     return PageSection("Calibration", charts.reliability(*bins), note)
 
 
-def calibrated(
-    confidence: np.ndarray, right: np.ndarray, bins: int = _BINS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """How often predictions are right compared with how sure they are, float [n] and bool [n].
-
-    Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
-    their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
-    and the expected calibration error: the mean distance of the two, by predictions.
-
-    Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599).
-    """
-    from sklearn.calibration import calibration_curve
-
-    inner = np.linspace(0, 1, bins + 1)[1:-1]
-    counts = np.bincount(np.searchsorted(inner, confidence), minlength=bins)
-    sure, correct = np.zeros(bins), np.zeros(bins)
-    # It leaves out empty bins.
-    filled = calibration_curve(right.astype(int), confidence, n_bins=bins, pos_label=1)
-    correct[counts > 0], sure[counts > 0] = filled
-    error = float(counts @ np.abs(sure - correct) / max(counts.sum(), 1))
-    return counts, sure, correct, error
+def coverage(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSection:
+    """The share answered against the accuracy, of float32 [predictions] and bool [predictions]."""
+    order = np.argsort(-confidence, kind="stable")
+    sure, counts = confidence[order], np.arange(1, len(right) + 1)
+    points = np.stack([counts / len(right), np.cumsum(right[order]) / counts], axis=1)
+    ends = np.flatnonzero(np.diff(sure, append=-1))  # equally sure ones are answered together
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, 50).astype(int))]
+    titles = [
+        f"abstain={sure[end]:.3f}: {points[end, 0]:.0%} answered, {points[end, 1]:.1%} right"
+        for end in ends
+    ]
+    axes = "share answered", "accuracy"
+    picture = charts.scatter(points[ends], titles, charts.colours_of(1) * len(ends), axes)
+    note = f"Each point is a value of abstain: which {what} are answered, and how many are right."
+    return PageSection("Coverage", picture, note)
 
 
 def confusion_counts(

@@ -15,7 +15,7 @@ from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.interpret.importance import Importances, Inputs, blanked, importances
-from bert_tf.interpret.looks import SeenInput, attention_maps, shown_places
+from bert_tf.interpret.looks import MOST_TOKENS, Explanation, attention_maps, shown_places
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.tasks import from_checkpoint, loading, registry
@@ -39,6 +39,7 @@ class Subject:
         model: a task model, or the encoder.
         encoder: the encoder in it.
         tokenizer: its tokenizer.
+        most_tokens: how many tokens of an input the attention is of.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Subject:
     model: TaskModel | Encoder
     encoder: Encoder
     tokenizer: Tokenizer
+    most_tokens: int = MOST_TOKENS
 
     def __post_init__(self) -> None:
         if getattr(self.model, "long_text", "") == "windows":
@@ -119,7 +121,7 @@ class Subject:
 
     def seen(
         self, title: str, inputs: Inputs, explained: Sequence[Importances] = (), focus: int = 0
-    ) -> SeenInput:
+    ) -> Explanation:
         """What can be seen of one input of the encoder.
 
         Args:
@@ -130,9 +132,9 @@ class Subject:
         """
         ids = inputs["input_word_ids"].numpy()[0]
         tokens = tuple(self.tokenizer.vocabulary[number] for number in ids)
-        places = shown_places(inputs["input_type_ids"].numpy()[0], focus)
+        places = shown_places(inputs["input_type_ids"].numpy()[0], focus, self.most_tokens)
         maps = attention_maps(self.encoder, inputs, places)
-        return SeenInput(title, tokens, maps, tuple(explained))
+        return Explanation(title, tokens, maps, tuple(explained))
 
 
 def without_padding(features: Inputs, row: int) -> dict[str, tf.Tensor]:

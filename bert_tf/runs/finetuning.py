@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.asking import say_cut
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.config.run import FinetuningRun
+from bert_tf.config.run import CalibratedRun, FinetuningRun
 from bert_tf.console import logger
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.distillation.teaching import Teaching
@@ -23,7 +23,7 @@ from bert_tf.runs.fingerprint import fingerprint, of_files, of_weights
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import score, trained
 from bert_tf.runs.search import check_sources, search
-from bert_tf.tasks import registry
+from bert_tf.tasks import fitting, registry, uncertainty
 from bert_tf.tasks.classification import LabelTrain, few_shot
 from bert_tf.tasks.from_checkpoint import OF_VECTORS, find
 from bert_tf.tasks.loading import load_model
@@ -199,7 +199,11 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     with cluster.strategy.scope():
         encoder = setup.make_encoder(run, tokenizer)
         model = task.model(encoder, tokenizer)
-    examples, found = data.examples(model)
+    dev_rows = next(iter(dev.values()))
+    calibrates = isinstance(run.config, CalibratedRun) and run.config.calibrate
+    if calibrates:
+        uncertainty.check_targets(model.calibration_targets(dev_rows))
+    examples, source = data.examples(model)
     is_few = isinstance(settings, LabelTrain) and settings.few_shot
     if not is_few:
         _check_batches(task, examples, data.trials)
@@ -220,7 +224,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         )
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
-    sources = {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint}
+    sources = {TRAINING_DATA: source, DEV_DATA: data.dev_fingerprint}
     if model.teaching is not None:
         sources[TEACHER] = of_weights(model.teaching.teacher)
     checkpoints = setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources)
@@ -261,8 +265,10 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         model.adapter.merge()
 
     def finish() -> dict[str, float]:
+        found = fitting.calibrate_on(model, dev_rows) if calibrates else {}
         metrics = score(task, model, dev, run.predictions, "dev")
         check_dev_loss(metrics)
+        metrics |= found
         if not steps_compete:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)

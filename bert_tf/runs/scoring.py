@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.asking import say_cut
+from bert_tf.config.arguments import checked_argument
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns
@@ -12,22 +13,31 @@ from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
+from bert_tf.tasks.fitting import with_intervals
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.uncertainty import CALIBRATION
 from bert_tf.training.evaluations import in_words
 
 
-def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:
+def evaluate(
+    path: str | os.PathLike,
+    data: str | os.PathLike | None = None,
+    confidence: float | None = None,
+) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
     Writes the predictions, and the metrics: those on `data` to `predictions/NAME_metrics.json`,
     NAME being the file's without its ending, behind `other_` where it could be taken for one of the
     run's own; those on its own dev file, of a run that is finished, to `metrics.json`.
 
+    With `confidence`, there are intervals of the metrics too; see `TaskModel.evaluate`.
+
     Raises:
         UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
     """
+    confidence = checked_argument("confidence", confidence)
     run = RunFolder.open(path)
     task, model = trained(run)
     files = {"": Path(data)} if data else task.files("dev")
@@ -40,15 +50,16 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     for each in rows.values():
         if isinstance(each, Columns):
             say_cut(model, each.values)
-    metrics = score(task, model, rows, run.predictions, name)
+    metrics = score(task, model, rows, run.predictions, name, confidence)
     if data:
         said = in_words(metrics) or "no labels"
         logger.info(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
         if metrics:
             run.write_metrics(metrics, of=name)
-    elif run.read_metrics() is None:
+    elif (before := run.read_metrics()) is None:
         logger.info(f"{path}, not finished: {in_words(metrics)}")
     else:
+        metrics |= {name: before[name] for name in CALIBRATION if name in before}
         run.finish(metrics)
     return metrics
 
@@ -72,14 +83,19 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
 
 
 def score(
-    task: Task, model: TaskModel, files: dict[str, Any], folder: Path | None = None, name: str = ""
+    task: Task,
+    model: TaskModel,
+    files: dict[str, Any],
+    folder: Path | None = None,
+    name: str = "",
+    confidence: float | None = None,
 ) -> dict[str, float]:
-    """The metrics of the rows of each file; with a folder, predictions are written there too."""
+    """The metrics of each file, maybe with intervals; a folder gets the predictions too."""
     metrics: dict[str, float] = {}
     for ending, rows in files.items():
         predictions = model.infer(rows)
         if folder is not None:
             task.write_predictions(model, predictions, rows, folder, name + ending)
-        scores = task.score(model, predictions, rows)
+        scores = with_intervals(task.score, model, predictions, rows, confidence)
         metrics |= {metric + ending: value for metric, value in scores.items()}
     return metrics

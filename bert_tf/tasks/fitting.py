@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from pydantic import ValidationError
 
@@ -22,7 +23,7 @@ from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.optimization import make_optimizer
-from bert_tf.tasks import inputs
+from bert_tf.tasks import inputs, uncertainty
 from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
@@ -281,6 +282,7 @@ def evaluate(
     steps: int | None = None,
     callbacks: Any = None,
     return_dict: bool = False,
+    confidence: float | None = None,
     **kwargs: Any,
 ) -> Any:
     """The official metrics on strings; on ids, Keras's `evaluate`.
@@ -292,6 +294,9 @@ def evaluate(
         verbose: 0 shows no progress.
         steps: batches to take of a dataset.
         sample_weight, callbacks, return_dict, **kwargs: as in Keras, for ids.
+        confidence: such as 0.95, adds `accuracy_low`, `accuracy_high` and so on: the interval that
+            holds this share of the metric's values in 1,000 samples of the rows, drawn with
+            replacement (percentile bootstrap).
 
     Returns:
         On strings a dict of metrics, the same that `bert-tf evaluate` prints.
@@ -301,6 +306,8 @@ def evaluate(
     """
     x = inputs.of_generator(x, False)
     if inputs.is_for_keras(x):
+        if confidence is not None:
+            raise UserError("confidence is for strings, not for ids; remove it")
         return EncoderModel.evaluate(
             model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
         )
@@ -309,7 +316,74 @@ def evaluate(
     check_ready(model)
     rows = _rows_of(model, x, y, steps, "x")
     say_cut(model, rows.values)
-    return scored(model, rows, batch_size, verbose)
+    predictions = model.infer(rows, batch_size, verbose)
+    return with_intervals(official_metrics, model, predictions, rows, confidence)
+
+
+def with_intervals(
+    score: Any, model: Any, predictions: Any, rows: Any, confidence: float | None
+) -> dict[str, float]:
+    """`score(model, predictions, rows)`, with intervals of the metrics if there is a confidence."""
+    metrics = score(model, predictions, rows)
+    if confidence is None or not metrics:
+        return metrics
+    samples = uncertainty.bootstrap(score, model, predictions, rows)
+    return metrics | uncertainty.intervals(samples, confidence)
+
+
+@inputs.columns_may_follow
+@checked
+def calibrate(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    verbose: int | str = "auto",
+) -> dict[str, float]:
+    """Makes probabilities say how often they are right: temperature scaling (Guo et al. 2017).
+
+    Where logits become probabilities, they are divided by one number, `temperature`, under which
+    the targets of held-out data are likeliest. The answers and the weights stay as they are. The
+    temperature is saved with the model, and is a part of its exports. `fit` sets it back to 1.
+
+    Args:
+        x, y: data that the model was not trained on, as for `fit`.
+        batch_size, verbose: as for `evaluate`.
+
+    Returns:
+        `temperature`, and the expected calibration error in 15 bins of equal width before and
+        after: the mean distance between the probability of predictions and the share of them that
+        is right. Of several labels, each is a prediction of its own.
+
+    Raises:
+        UserError: as `evaluate`; the family has no such probabilities; all rows have the same
+            label; or the model gives NaN.
+    """
+    check_ready(model)
+    rows = _rows_of(model, inputs.of_generator(x, False), y, None, "x")
+    say_cut(model, rows.values)
+    return calibrate_on(model, rows, batch_size, verbose)
+
+
+def calibrate_on(model: Any, rows: Columns, *options: Any) -> dict[str, float]:
+    """As `calibrate`, on checked rows."""
+    targets = model.calibration_targets(rows)
+    uncertainty.check_targets(targets)
+    predictions = model.infer(rows, *options)
+    logits = getattr(predictions, "logits", predictions)
+    if not np.isfinite(logits).all():
+        raise UserError("the model gives logits that are not finite; train it again")
+    if targets.ndim == 1:
+        logits, targets = logits[targets >= 0], targets[targets >= 0]
+    # The model may have a temperature already.
+    now = model.temperature
+    factor = uncertainty.best_temperature(logits * now, targets, now) / now
+    model.rescale(factor)
+    errors = [
+        uncertainty.reliability(*uncertainty.graded(each, targets))[-1]
+        for each in (logits, logits / factor)
+    ]
+    return dict(zip(uncertainty.CALIBRATION, (model.temperature, *errors), strict=True))
 
 
 def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:

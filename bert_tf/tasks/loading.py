@@ -123,5 +123,5 @@ def load_model(
     model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:
-        model.remember(model.origin.metrics)
+        model.remember({**model.origin.metrics, **(settings or {})})
     return model

@@ -4,7 +4,6 @@ A task model owns its encoder, its preprocessing, its labels and its decoding. E
 in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
-import contextlib
 import dataclasses
 import inspect
 import os
@@ -21,12 +20,14 @@ import tensorflow as tf
 
 from bert_tf.asking import (
     Answers,
+    Changed,
     Outputs,
     Row,
     Text,
     columns_of,
     each_answer,
     encoded,
+    plain,
     rows_of,
     say_cut,
     tensors_of,
@@ -36,6 +37,7 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
+from bert_tf.console import logger
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.targets import Label, check_class_names, class_names
@@ -56,6 +58,7 @@ from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.tasks import fitting, from_checkpoint, inputs, long_texts, registry
 from bert_tf.tasks.keras_files import FORMAT
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.packing import Cut, Features, trim
 from bert_tf.text.parts import first_equal
@@ -122,13 +125,20 @@ class TaskModel(EncoderModel):
     cuts_texts: ClassVar[bool] = True
     # As in `Network`.
     reads_rows: ClassVar[bool] = False
-    # The arguments by which one call of `predict` differs from another: settings, or arguments of
-    # `asked`; and whether a program that calls a LiteRT file may set such settings.
+    # The arguments by which one call of `predict` differs from another; settings, or
+    # arguments of `asked`; `export` takes those that are settings.
     answer_options: ClassVar[tuple[str, ...]] = ()
-    devices_decide: ClassVar[bool] = False
+    # Those that Python decides where a LiteRT file answers.
+    device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
+    # Whether the class has probabilities that `calibrate` can change.
+    calibrates: ClassVar[bool] = False
+    # What logits are divided by where they become probabilities.
+    temperature: float = 1.0
+    # The least probability of an answer; below it there is none.
+    abstain: float | None = None
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
@@ -254,6 +264,8 @@ class TaskModel(EncoderModel):
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
         own = {name: getattr(self, name) for name in self.setting_names}
+        changed = {name: getattr(self, name) for name in ("temperature", "abstain")}
+        own |= {n: value for n, value in changed.items() if value != getattr(TaskModel, n)}
         return own | long_texts.settings_of(self)
 
     def preprocessor(self) -> Preprocessor:
@@ -379,8 +391,8 @@ class TaskModel(EncoderModel):
 
     @property
     def given_settings(self) -> dict[str, Any]:
-        """The settings without those that `fit` finds on validation data."""
-        return self.settings
+        """The settings without those that are found on held-out data."""
+        return {name: value for name, value in self.settings.items() if name != "temperature"}
 
     @checked
     def student(
@@ -439,6 +451,7 @@ class TaskModel(EncoderModel):
 
     fit = fitting.fit
     evaluate = fitting.evaluate
+    calibrate = fitting.calibrate
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
@@ -685,23 +698,27 @@ class TaskModel(EncoderModel):
             inputs: whether a LiteRT file takes "ids", mask and segments, or "strings".
             calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
                 which fixed ranges of numbers are found.
-            **kwargs: as in Keras.
+            **kwargs: settings that `predict` takes for one call, such as `abstain`; the export then
+                has them. In other formats as in Keras.
 
         Raises:
             UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
                 an operation, or what is to be written exists or cannot be written.
         """
-        if input_signature is None and format == SAVED_MODEL:
+        if input_signature is None and format in (SAVED_MODEL, LITERT):
             fitting.check_ready(self)
+            if wrong := kwargs.keys() - ({*self.setting_names, "abstain"} & {*self.answer_options}):
+                raise UserError(
+                    f"a {type(self).__name__} is exported without {min(wrong)}; remove it"
+                )
+            model = self.with_options(self, kwargs)
             with gradients_forgotten():
-                save_task(self, filepath, Form(precision, freeze, device), version)
-            return
-        if input_signature is None and format == LITERT:
-            fitting.check_ready(self)
-            rows = None if calibration is None else rows_of_texts(self, calibration)
-            form = LiteForm(precision or "float32", lengths, inputs, rows)
-            with gradients_forgotten():
-                save_lite(self, filepath, form)
+                if format == SAVED_MODEL:
+                    save_task(model, filepath, Form(precision, freeze, device), version)
+                    return
+                rows = None if calibration is None else rows_of_texts(model, calibration)
+                form = LiteForm(precision or "float32", lengths, inputs, rows)
+                save_lite(model, filepath, form)
             return
         if input_signature is None:
             raise UserError(
@@ -752,6 +769,41 @@ class TaskModel(EncoderModel):
                 x = {self.input_names[0]: x}
         fitting.check_ready(self)
         return self.answers(self, x, batch_size, verbose, **options)
+
+    def explain(self, x: Any = None, **columns: Any) -> Any:
+        """What the answers depend on, as `bert-tf inspect` draws it.
+
+        Args:
+            x, **columns: as for `predict`.
+
+        Returns:
+            For each row a `bert_tf.interpret.looks.Explanation`: `tokens`, their character
+            `offsets`, the `output` that is explained, the `importance` of each token for it
+            (integrated gradients, Sundararajan, Taly and Yan 2017), and the `attention` of all
+            heads. A notebook shows it as a picture. Of a list of texts, such as choices, each text
+            has one, the best first.
+
+        Raises:
+            UserError: as `predict`; the model reads windows, or the family has only a page.
+        """
+        fitting.check_ready(self)
+        family: Any = registry.family_of(type(self).__name__)
+        pictures = family.pictures_class().of_model(self)
+        if not hasattr(pictures, "explain"):
+            raise UserError(
+                f"a {type(self).__name__} is explained on a page only; save it, and use bert-tf "
+                "inspect"
+            )
+        rows, single = inputs.asked(inputs.by_name(x, columns, self.input_names), self.columns)
+        texts = [
+            {
+                n: plain(v) if isinstance(v, str | bytes) else [*map(plain, v)]
+                for n, v in row.items()
+            }
+            for row in rows
+        ]
+        found = [*map(pictures.explain, texts)]
+        return found[0] if single else found
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
         """The exported signature `serving_default`: string tensors in, a dict of tensors out.
@@ -812,6 +864,11 @@ class TaskModel(EncoderModel):
         """
         raise NotImplementedError
 
+    def decoded(self, scores: tf.Tensor) -> Tensors:
+        """As `decode`, if it is sure enough; rows with the same scores have the same outputs."""
+        first, found = first_equal(scores), abstaining(self.decode(scores), self.abstain)
+        return {name: tf.gather(each, first) for name, each in found.items()}
+
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
@@ -826,6 +883,14 @@ class TaskModel(EncoderModel):
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
         """The official metrics of predictions; {} if the rows have no targets."""
+
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        """Predictions and rows at places that are drawn. Raises UserError if there are no rows."""
+        if not isinstance(predictions, np.ndarray | list):
+            raise UserError(f"a {type(self).__name__} has no metrics of rows; remove confidence")
+        places = draw(len(rows))
+        taken = [predictions[place] for place in places]
+        return np.stack(taken) if isinstance(predictions, np.ndarray) else taken, rows.take(places)
 
     def own_losses(self) -> dict[str, Any]:
         """Loss and metrics for `compile`; {} if they are built in, or by default those of
@@ -852,8 +917,26 @@ class TaskModel(EncoderModel):
         """Keeps values found on dev data, such as a threshold; by default there are none.
 
         Args:
-            metrics: the result of `official_metrics` on the dev data; {} forgets what was found.
+            metrics: the result of `official_metrics` on the dev data, with the `temperature` of a
+                calibrated model; {} forgets what was found.
         """
+        if not metrics and self.temperature != 1.0:
+            logger.info("training sets the temperature back to 1; calibrate again afterwards")
+        self.temperature = metrics.get("temperature", 1.0)
+
+    def rescale(self, factor: float) -> None:
+        """Makes the temperature so many times as high, with all that depends on it."""
+        self.temperature *= factor
+
+    def calibrated(self, scores: Any) -> Any:
+        """Logits whose softmax or sigmoid are the probabilities, of what `call` computes."""
+        return scores if self.temperature == 1.0 else scores / self.temperature
+
+    def calibration_targets(self, rows: Columns) -> np.ndarray:
+        """The targets of what `infer` gives, -1 for none. Raises UserError without any."""
+        if not self.calibrates:
+            raise UserError(f"a {type(self).__name__} has no class probabilities to calibrate")
+        return cast(Target, self.target).numbers(rows)
 
     def device_form(self) -> DeviceForm:
         """What the model answers on a device.
@@ -937,18 +1020,17 @@ class TaskModel(EncoderModel):
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
         """The predictions for all rows, in their order, for `official_metrics`.
 
-        By default what `call` computes for each row, float32 [rows, ...].
+        By default what `call` computes for each row, calibrated, float32 [rows, ...].
         """
-        return np.stack(
-            each_answer(
-                self,
-                "scores",
-                rows_of(rows.values, self.input_names),
-                lambda outputs, place, _: outputs["scores"][place],
-                batch_size,
-                verbose,
-            )
+        found = each_answer(
+            self,
+            "scores",
+            rows_of(rows.values, self.input_names),
+            lambda outputs, place, _: outputs["scores"][place],
+            batch_size,
+            verbose,
         )
+        return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
         """What `call` computes for strings, in bounded memory however large the batch.
@@ -965,7 +1047,7 @@ class TaskModel(EncoderModel):
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return _decoded(self, self.scores(given))
+            return self.decoded(self.scores(given))
 
         return {
             "serving_default": of_columns(self, answer),
@@ -983,7 +1065,7 @@ class TaskModel(EncoderModel):
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}
-            return _decoded(self, form.restore(found, {}))
+            return self.decoded(form.restore(found, {}))
 
         answer = of_packed(form, names, self.cut)
         return StringsForm(names, form.outputs, answer, lambda row: [row], respond)
@@ -1012,23 +1094,24 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the inputs are not what the model takes.
         """
-        settings = {name: options.pop(name) for name in cls.setting_names if name in options}
-        with _answering(cls, model, settings):
-            rows, single, signature = cls.asked(model, x, **options)
-            say_cut(model, columns_of(rows))
-            answers = each_answer(
-                model,
-                signature,
-                rows,
-                lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
-                batch_size,
-                verbose,
-            )
+        of_asked = inspect.signature(cls.asked).parameters
+        asked = {name: options.pop(name) for name in of_asked if name in options}
+        rows, single, signature = cls.asked(model, x, **asked)
+        model = cls.with_options(model, options)
+        say_cut(model, columns_of(rows))
+        answers = each_answer(
+            model,
+            signature,
+            rows,
+            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
+            batch_size,
+            verbose,
+        )
         return answers[0] if single else answers
 
     @classmethod
-    def asked(cls, model: Answers, x: Any, **options: Any) -> "Asked":
-        """What `answers` asks; it takes the options of `predict` that are no settings.
+    def asked(cls, model: Answers, x: Any) -> "Asked":
+        """What `answers` asks; a family names the options of `predict` that it takes.
 
         Raises:
             UserError: the inputs are not what the model takes.
@@ -1037,6 +1120,43 @@ class TaskModel(EncoderModel):
 
     def check_settings(self) -> None:
         """Raises UserError if a setting that one call of `predict` may change has a wrong value."""
+
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        """A model, or an export of one, that answers with other settings: a copy, or itself.
+
+        Args:
+            model: what answers otherwise.
+            options: of `answer_options`; None is the model's own.
+
+        Raises:
+            UserError: an option that the class does not have, or a value that the model does not.
+        """
+        arguments, changed = inspect.signature(cls.__init__).parameters, {}
+        for name, value in options.items():
+            if name not in cls.answer_options:
+                raise UserError(f"a {cls.__name__} has no option {name}; remove it")
+            default = arguments[name].default if name in arguments else None
+            if value is not None and value != model.settings.get(name, default):
+                changed[name] = checked_argument(name, value)
+        if not changed:
+            return model
+        if isinstance(model, TaskModel):
+            strings = vars(model).get("ask")  # of a LiteRT file
+            if not model.is_on_device() or {*changed} <= {*cls.device_options}:
+                copy = object.__new__(type(model))
+                copy.__dict__ |= model.__dict__ | changed
+                copy.check_settings()
+                if strings is not None:
+                    copy.__dict__["ask"] = strings.__self__.answering(copy.strings_form())
+                return copy
+        elif [*changed] == ["abstain"] and changed["abstain"] >= model.settings.get("abstain", 0):
+            return Changed(model, lambda _, outputs: abstaining(outputs, changed["abstain"]))
+        name, value = next(iter(changed.items()))
+        raise UserError(
+            f"the export answers with {name}={model.settings.get(name)!r}; export the model again "
+            f"with {name}={value!r}, or leave it out"
+        )
 
     def exported_functions(self) -> dict[str, Callable]:
         """What a program that loads an export in Python finds in it besides `serve`, by name.
@@ -1052,38 +1172,6 @@ class Asked(NamedTuple):
     rows: Sequence[Row]
     single: bool
     signature: str = "serving_default"
-
-
-@contextlib.contextmanager
-def _answering(cls: type[TaskModel], model: Any, settings: Mapping[str, Any]) -> Iterator[None]:
-    """While a model of a class answers with the settings of one call; None leaves its own.
-
-    Raises:
-        UserError: it is an export with another setting, or a value is wrong.
-    """
-    changed = {}
-    for name, value in settings.items():
-        value = checked_argument(name, value)
-        # Exports of 0.2.0 do not name all settings.
-        usual = inspect.signature(cls).parameters[name].default
-        if value is not None and value != (known := model.settings.get(name, usual)):
-            is_export = not isinstance(model, TaskModel)
-            if is_export or model.is_on_device() and not cls.devices_decide:
-                raise UserError(
-                    f"the export answers with {name}={known!r}; export the model again with "
-                    f"{name}={value!r}, or leave it out"
-                )
-            changed[name] = value
-    before = {name: getattr(model, name) for name in changed}
-    try:
-        for name, value in changed.items():
-            setattr(model, name, value)
-        if changed:
-            model.check_settings()
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(model, name, value)
 
 
 def in_chunks(columns: Sequence[Sequence[Text]], size: int) -> Iterator[list[tf.Tensor]]:
@@ -1183,7 +1271,17 @@ def of_columns(
     return Signature(specs, answer, model.example or texts, is_inner)
 
 
-def _decoded(model: TaskModel, scores: tf.Tensor) -> Tensors:
-    """As `decode`; rows with the same scores have the same outputs."""
-    first = first_equal(scores)
-    return {name: tf.gather(each, first) for name, each in model.decode(scores).items()}
+def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:
+    """Outputs of a classifier with `label` "", or `choice` -1, where none has such a probability.
+
+    >>> outputs = {"label": np.array([b"good"]), "probabilities": [[0.3, 0.7]]}
+    >>> [abstaining(outputs, least)["label"].tolist() for least in (0.6, 0.8)]
+    [[b'good'], [b'']]
+    """
+    if least is None:
+        return dict(outputs)
+    name, nothing = ("label", "") if "label" in outputs else ("choice", -1)
+    is_sure = tf.reduce_max(outputs["probabilities"], axis=1) >= least
+    found = tf.where(is_sure, outputs[name], nothing)
+    is_numpy = isinstance(outputs[name], np.ndarray)
+    return {**outputs, name: found.numpy() if is_numpy else found}

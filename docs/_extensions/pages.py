@@ -62,6 +62,7 @@ MENU = {
         "exporting",
         "serving",
         "phone",
+        "uncertainty",
         "inspect",
         "first_errors",
         "adding_a_task",

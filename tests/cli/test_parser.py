@@ -188,8 +188,8 @@ def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
 def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
     asked = []
     monkeypatch.setattr("bert_tf.asking.predict.run", lambda *given: asked.append(given))
-    assert main(["predict", *arguments]) == 0
-    assert asked == [("model", ["a", "b"], None, None, "words")]
+    assert main(["predict", *arguments, "--min-score", "0.5"]) == 0
+    assert asked == [("model", ["a", "b"], None, None, "words", {"min_score": 0.5})]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_workers_that_do_not_fit_are_told(capsys, training, config_file, setting
 
 def test_evaluation_is_given_the_run_and_the_data(training):
     assert main(["evaluate", "run"]) == 0
-    assert main(["evaluate", "run", "--data", "unseen.tsv"]) == 0
-
-    assert training.calls == [("evaluate", "run", None), ("evaluate", "run", "unseen.tsv")]
+    assert main(["evaluate", "run", "--data", "unseen.tsv", "--confidence", "0.9"]) == 0
+    others = ("evaluate", "run", "unseen.tsv", 0.9)
+    assert training.calls == [("evaluate", "run", None, None), others]
 
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune", "evaluate"])

@@ -149,6 +149,7 @@ PAGES = {
     "how_to/domain_text.md": (".", lambda folder: tiny.write_corpus(folder, documents=24)),
     "how_to/data_quality.md": ("reviews", reviews),
     "how_to/inspect.md": ("reviews", reviews),
+    "how_to/uncertainty.md": ("reviews", reviews),
     "how_to/serving.md": (".", lambda folder: None),
     "how_to/checkpoints.md": (".", lambda folder: None),
     "results/exactness.md": ("stsbenchmark", sts_benchmark),

@@ -257,7 +257,7 @@ def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monke
 )
 def test_labels_and_settings_of_tasks_are_for_tasks(tmp_path, encoder, monkeypatch, kind, given):
     folder = alone(tmp_path, PreTrainer(encoder))
-    said = f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}"
+    said = f"--labels, --pair, --unanswerable and --abstain are for tasks, not for --kind {kind}"
     with pytest.raises(UserError, match=said):
         options(folder, monkeypatch, kind=kind, **given)
 

@@ -7,8 +7,9 @@ import pytest
 
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances
-from bert_tf.interpret.looks import AttentionMaps, Look, PageSection, SeenInput
+from bert_tf.interpret.looks import AttentionMaps, Explanation, Look, PageSection
 from bert_tf.tasks.multi_label_classification.pictures import _by_class
+from bert_tf.tasks.uncertainty import reliability
 from bert_tf.templates import TEMPLATES, macros
 
 EVIL = "\"'></title></script></svg><img src=x onerror=alert(1)>{{ 7 * 7 }}"
@@ -66,7 +67,7 @@ def test_names_are_text(name):
 
 def test_every_text_of_the_page_is_text():
     maps = AttentionMaps((EVIL,), np.arange(2), np.ones((1, 1, 2, 2), np.float32))
-    seen = SeenInput(EVIL, TWO, maps, (Importances(EVIL, np.array([0.5, -0.25]), 0.25),))
+    seen = Explanation(EVIL, TWO, maps, (Importances(EVIL, np.array([0.5, -0.25]), 0.25),))
     page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
         title=EVIL,
         intro=EVIL,
@@ -108,7 +109,7 @@ def test_a_frame_places_numbers_and_round_ticks():
 
 
 def test_calibration_draws_the_bins_that_are_filled():
-    *bins, _ = sections.calibrated(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
+    *bins, _ = reliability(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
     picture = charts.reliability(*bins)
     assert picture.count("<rect") == 4
     assert "<title>2 predictions: mean probability 95.0%, accuracy 50.0%</title>" in picture

@@ -15,6 +15,7 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.programs.report.ablations import find_ablations
+from bert_tf.programs.report.comparison import comparison
 from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import ReportSection, picture_name, to_html, to_markdown
 from bert_tf.programs.report.paper import distinct_benchmarks, distinct_names
@@ -34,7 +35,8 @@ def report(
 
     Runs that differ in their pre-training, their size or the activations they read are compared as
     in the paper's tables 5, 6 and 7 and its figure 4. Results over several seeds are mean ±
-    standard deviation. Everything is on dev data unless the table says otherwise.
+    standard deviation. Two runs of one task are also compared row by row. Everything is on dev data
+    unless the table says otherwise.
 
     Args:
         runs: run folders. Other folders, and those of runs that have not finished or are damaged,
@@ -61,6 +63,8 @@ def report(
         )
     ]
     sections = _sections(facts)
+    if len(facts) == 2 and (section := comparison([*read], facts)):
+        sections.append(section)
     if out.suffix == ".html":
         write_text(out, to_html(_TITLE, _intro(), sections))
     else:

@@ -146,7 +146,7 @@ class RunFacts:
     def value(self, metric: str) -> float | None:
         """A metric; shares are in percent."""
         value = self.metrics.get(metric)
-        return None if value is None else self._scale(metric) * value
+        return None if value is None else self.scale(metric) * value
 
     def shown(self, metric: str) -> str:
         """The text of a metric in a table, with the deviation if there is one."""
@@ -154,9 +154,9 @@ class RunFacts:
         if value is None:
             return ""
         text = f"{value:.1f}"
-        return text if deviation is None else f"{text} ± {self._scale(metric) * deviation:.1f}"
+        return text if deviation is None else f"{text} ± {self.scale(metric) * deviation:.1f}"
 
-    def _scale(self, metric: str) -> float:
+    def scale(self, metric: str) -> float:
         """The factor that makes a metric a percentage; SQuAD's metrics are percentages already."""
         task = self.config.task
         in_percent = task != PRETRAINING and registry.family(task).in_percent

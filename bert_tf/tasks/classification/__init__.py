@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bert_tf.checkpoints.heads import Head, Place
+from bert_tf.config.run import CalibratedRun
 from bert_tf.config.section import Positive
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.tasks.family import TaskFamily
@@ -51,7 +52,7 @@ class LabelTrain(FinetuningTrain):
         return self
 
 
-class LabelRun(TextRun):
+class LabelRun(TextRun, CalibratedRun):
     """What runs that label texts share."""
 
     train: LabelTrain

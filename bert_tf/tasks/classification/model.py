@@ -70,17 +70,22 @@ class TextClassifier(TaskModel):
             default), "max", or "attention", a mean whose weights are learned (`window_attention`).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
         max_windows: most windows of a text that are read; None reads all.
+        temperature: what the logits are divided by where they become probabilities; `calibrate`
+            finds it, and `fit` sets it back to 1.
+        abstain: the least probability of a label; below it the label is None, and "" in `serve` and
+            in exports. `predict(texts, abstain=0.8)` has it for one call.
 
     Raises:
         UserError: labels that are no names of classes, a length that the encoder does not have, or
             settings of windows without windows.
     """
 
-    has_labels = True
+    has_labels = calibrates = True
     options: ClassVar[Mapping[str, str]] = {"multi_label": "multi_label_classification"}
     predicts: ClassVar[Predicted | None] = "classes"
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
+    answer_options: ClassVar[tuple[str, ...]] = ("abstain",)
 
     @checked
     def __init__(
@@ -98,12 +103,15 @@ class TextClassifier(TaskModel):
         window_pooling: str | None = None,
         stride: int | None = None,
         max_windows: int | None = None,
+        temperature: float = 1.0,
+        abstain: float | None = None,
         **kwargs: Any,
     ):
         modes = embedder.poolings(pooling or "pooled")
         head = {"dropout": dropout, "num_classes": None}
         super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
         self.pair, self.normalize = pair, normalize
+        self.temperature, self.abstain = temperature, abstain
         self.pooling = pooling if isinstance(pooling, str | None) else modes
         self.pooled_width *= len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
@@ -142,7 +150,7 @@ class TextClassifier(TaskModel):
         names = tf.constant(self.labels)
         return {
             "label": tf.gather(names, tf.argmax(scores, axis=-1)),
-            "probabilities": tf.nn.softmax(scores),
+            "probabilities": tf.nn.softmax(self.calibrated(scores)),
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(scores)[0], 1]),
         }
 
@@ -155,11 +163,11 @@ class TextClassifier(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """`label`, its `probability`, and the `probabilities` of all labels."""
+        """`label`, or None; the greatest `probability`, and the `probabilities` of all labels."""
         probabilities = outputs["probabilities"][place]
         classes = as_json(outputs["classes"][place])
         return {
-            "label": as_json(outputs["label"][place]),
+            "label": as_json(outputs["label"][place]) or None,
             "probability": as_json(probabilities.max()),
             "probabilities": dict(zip(classes, as_json(probabilities), strict=True)),
         }

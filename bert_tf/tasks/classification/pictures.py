@@ -17,7 +17,8 @@ class ClassificationPictures(TextPictures):
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         names, best = self.subject.model.labels, int(tf.argmax(output[0]))
         explained = self.of_class(f"of {names[best]}", inputs, best)
-        return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
+        shares = tf.nn.softmax(self.subject.model.calibrated(output[0])).numpy()
+        return charts.bars(names, shares), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         names = self.subject.model.labels

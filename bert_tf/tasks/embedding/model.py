@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -237,24 +237,35 @@ class TextEmbedder(TaskModel):
         self.ranges = None
 
     @checked
-    def calibrate(self, texts: Any, batch_size: int | None = None) -> Self:
-        """Finds the ranges of the numbers of vectors, which "int8" requires; returns this model.
+    def calibrate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+    ) -> dict[str, float]:
+        """Finds the ranges of the numbers of vectors, which "int8" requires.
 
         `fit` on strings in memory does so on up to 1,000 of its texts.
 
         Args:
-            texts: as `predict` takes them; some hundreds, of the kind that will be asked.
-            batch_size: rows of a batch (32).
+            x: texts, as `predict` takes them; some hundreds, of the kind that will be asked.
+            y: None.
+            batch_size, verbose: as for `predict`.
+
+        Returns:
+            `lowest` and `highest`, of all numbers.
 
         Raises:
-            UserError: there are fewer than two texts, or see `predict`.
+            UserError: there are targets, or fewer than two texts, or see `predict`.
         """
+        if y is not None:
+            raise UserError("an embedder is calibrated on texts alone; remove y")
         whole: dict[str, Any] = {"truncate_dim": self.width, "vectors": small_vectors.FLOAT32}
-        vectors = self.predict(texts, batch_size, verbose=0, **whole)
-        found = small_vectors.ranges_of(np.atleast_2d(vectors))
-        self.ranges = tuple(map(tuple, found))
+        vectors = np.atleast_2d(self.predict(x, batch_size, verbose, **whole))
+        self.ranges = tuple(map(tuple, small_vectors.ranges_of(vectors)))
         self._functions.clear()
-        return self
+        return {"lowest": float(vectors.min()), "highest": float(vectors.max())}
 
     def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
         """Vectors, float32 [batch, width], as this model gives them."""
@@ -463,7 +474,7 @@ class TextEmbedder(TaskModel):
             texts = itertools.chain.from_iterable(self.given(x, y).values)
             some = [*itertools.islice(dict.fromkeys(texts), _CALIBRATED)]
             if len(some) > 1:
-                self.calibrate(some, kwargs.get("batch_size"))
+                self.calibrate(some, batch_size=kwargs.get("batch_size"), verbose=0)
         return history
 
     @property
@@ -750,7 +761,7 @@ class TextEmbedder(TaskModel):
         # An array, not a list.
         settings = cast(Any, model).settings
         # An export has no other signature than those that are seen.
-        is_live = isinstance(model, cls) and model.network() is model
+        is_live = isinstance(model, cls) and not model.is_on_device()
         whole = is_live and (truncate_dim, vectors) != (None, None)
         if truncate_dim is None:
             truncate_dim = settings.get("truncate_dim")

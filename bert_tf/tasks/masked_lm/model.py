@@ -82,7 +82,7 @@ class MaskedLM(TaskModel, WeightedModel):
     Args:
         encoder, tokenizer: what reads the texts.
         max_length: most tokens of a window; None is as many as the encoder has positions.
-        top_k: how many of the most probable pieces an export gives for each gap.
+        top_k: how many of the most probable pieces to give for each gap.
 
     Raises:
         UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
@@ -305,7 +305,7 @@ class MaskedLM(TaskModel, WeightedModel):
             )
 
     @classmethod
-    def asked(cls, model: Answers, x: Any, **options: Any) -> Asked:
+    def asked(cls, model: Answers, x: Any) -> Asked:
         # A text that is asked has a [MASK].
         rows, single = inputs.asked(x, (TextColumn("text"),))
         for number, row in enumerate(rows):

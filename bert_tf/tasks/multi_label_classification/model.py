@@ -21,7 +21,9 @@ from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
     best_thresholds,
     multi_label_metrics,
+    sigmoid,
 )
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer
 
 # What stands before the name of a label in the metrics.
@@ -78,6 +80,7 @@ class MultiLabelClassifier(TextClassifier):
     answer_names = ("labels", "probabilities", "classes")
     padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
+    answer_options = ()
 
     @checked
     def __init__(
@@ -92,8 +95,11 @@ class MultiLabelClassifier(TextClassifier):
         thresholds: Mapping[str, float] | Sequence[float] | None = None,
         pooling: str | Sequence[str] | None = None,
         normalize: bool = False,
+        abstain: None = None,
         **kwargs: Any,
     ):
+        if abstain is not None:
+            raise UserError("abstain is for one label per text; give thresholds instead")
         if not multi_label:
             raise UserError(
                 "the checkpoint gives a text any number of labels; remove multi_label=False"
@@ -125,7 +131,7 @@ class MultiLabelClassifier(TextClassifier):
         The order is that of the logits; labels with the same logit are in the order of the classes.
         """
         names = tf.constant(self.labels)
-        probabilities = tf.nn.sigmoid(scores)
+        probabilities = tf.nn.sigmoid(self.calibrated(scores))
         is_given = probabilities >= tf.constant(self._known_thresholds())
         hidden = tf.where(is_given, scores, -float("inf"))
         order = tf.argsort(hidden, direction="DESCENDING", stable=True)
@@ -156,11 +162,24 @@ class MultiLabelClassifier(TextClassifier):
             for name, threshold in zip(self.labels, thresholds, strict=True)
         }
 
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        logits, taken = super().resampled(predictions.logits, rows, draw)
+        return dataclasses.replace(predictions, logits=logits), taken
+
     def remember(self, metrics: Mapping[str, float]) -> None:
+        super().remember(metrics)
         if self._given_thresholds is None:
             found = [metrics.get(_THRESHOLD + name) for name in self.labels]
             known = tuple(each for each in found if each is not None)
             self.thresholds = known if known and len(known) == len(found) else None
+
+    def rescale(self, factor: float) -> None:
+        # Thresholds that were found give the same labels as before; those given are of the new
+        # probabilities.
+        super().rescale(factor)
+        if self._given_thresholds is None and self.thresholds is not None:
+            logits = np.log(self.thresholds) - np.log1p(-np.asarray(self.thresholds))
+            self.thresholds = tuple(sigmoid(logits / factor).tolist())
 
     def _known_thresholds(self) -> tuple[float, ...]:
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)

@@ -11,6 +11,7 @@ from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Mark, PageSection
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
+from bert_tf.tasks.uncertainty import graded
 
 _NONE = "no label"
 
@@ -22,7 +23,8 @@ class MultiLabelPictures(TextPictures):
         # The most probable label is explained.
         names, best = self.subject.model.labels, int(tf.argmax(output[0]))
         explained = self.of_class(f"of {names[best]}", inputs, best, are_classes=False)
-        return charts.bars(names, sigmoid(output[0].numpy()).tolist()), explained
+        shares = sigmoid(self.subject.model.calibrated(output[0]).numpy())
+        return charts.bars(names, shares.tolist()), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         # The points are coloured by the first label of a text.
@@ -30,11 +32,10 @@ class MultiLabelPictures(TextPictures):
         probabilities = sigmoid(rows.outputs.logits)
         predicted = probabilities >= np.asarray(rows.outputs.thresholds, np.float32)
         first = np.where(given.any(axis=1), given.argmax(axis=1), len(names)).tolist()
-        confidence = np.where(predicted, probabilities, 1 - probabilities).ravel()
         return [
             *sections.by_label(rows.vectors, rows.texts, first, (*names, _NONE), marks, NOTE),
             _by_class(names, given, predicted),
-            sections.calibration(confidence, (predicted == given).ravel(), "decisions"),
+            sections.calibration(*graded(rows.outputs.logits, rows.targets), "decisions"),
         ]
 
 

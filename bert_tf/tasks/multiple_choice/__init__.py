@@ -4,7 +4,7 @@ from typing import Literal
 
 from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.run import FinetuningRun
+from bert_tf.config.run import CalibratedRun
 from bert_tf.tasks.family import TaskFamily
 
 
@@ -18,7 +18,7 @@ class MultipleChoiceData(FinetuningData):
     """
 
 
-class MultipleChoiceRun(FinetuningRun):
+class MultipleChoiceRun(CalibratedRun):
     """Which of several endings fits."""
 
     task: Literal["multiple_choice"]

@@ -7,13 +7,16 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
+from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks.classification.metrics import accuracy_and_loss
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
+from bert_tf.text import Tokenizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -41,11 +44,15 @@ class MultipleChoice(GroupModel):
         encoder, tokenizer: what reads the texts.
         max_length: most tokens of a context with a choice; longer ones are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
+        temperature: as for a `TextClassifier`.
+        abstain: likewise; the choice is then None, and -1 in `serve` and in exports.
     """
 
     columns = COLUMNS
     target = ChoiceNumber()
     predicts = "classes"
+    calibrates = True
+    answer_options = ("abstain",)
     answer_names = ("choice", "probabilities")
     padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
@@ -55,12 +62,26 @@ class MultipleChoice(GroupModel):
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
     }
 
+    @checked
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        temperature: float = 1.0,
+        abstain: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
+        self.temperature, self.abstain = temperature, abstain
+
     def given(self, *args: Any, **kwargs: Any) -> Columns:
         return same_number(super().given(*args, **kwargs))
 
     def infer(self, rows: Columns, *args: Any, **kwargs: Any) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
-        return np.stack(super().infer(rows, *args, **kwargs))
+        return self.calibrated(np.stack(super().infer(rows, *args, **kwargs)))
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
@@ -73,7 +94,7 @@ class MultipleChoice(GroupModel):
         Of equal choices the first is chosen, and all have the same probability.
         """
         is_there = scores > PADDING_SCORE
-        scores = tf.where(is_there, scores, -float("inf"))
+        scores = tf.where(is_there, self.calibrated(scores), -float("inf"))
         probabilities = alike_where_equal(tf.nn.softmax(scores), scores)
         # One more column, so that there is something to choose from.
         padded = tf.pad(scores, [[0, 0], [0, 1]], constant_values=-float("inf"))
@@ -85,8 +106,8 @@ class MultipleChoice(GroupModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        size = len(row["choices"])
+        size, choice = len(row["choices"]), as_json(outputs["choice"][place])
         return {
-            "choice": as_json(outputs["choice"][place]),
+            "choice": choice if choice >= 0 else None,
             "probabilities": as_json(outputs["probabilities"][place][:size]),
         }

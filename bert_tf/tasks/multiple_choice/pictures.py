@@ -21,7 +21,7 @@ class ChoicePictures(GroupPictures):
     """Pictures of a `MultipleChoice` model."""
 
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        return charts.bars(names, tf.nn.softmax(scores).numpy())
+        return charts.bars(names, tf.nn.softmax(self.subject.model.calibrated(scores)).numpy())
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
         labels, choices = rows.targets, rows.outputs.shape[1]

@@ -30,6 +30,7 @@ from bert_tf.tasks.question_answering.metrics import (
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
 from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, in_chunks, of_columns
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
@@ -351,6 +352,16 @@ class QuestionAnswerer(TaskModel):
         )
         return metrics | {"null_threshold": predictions.null_threshold}
 
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        # A question that is drawn twice has two ids.
+        ids, taken = super().resampled(ids_of(rows), rows, draw)
+        both = [
+            {str(place): known[id] for place, id in enumerate(ids)}
+            for known in (predictions.best, predictions.null_odds)
+        ]
+        drawn = dataclasses.replace(predictions, best=both[0], null_odds=both[1])
+        return drawn, dataclasses.replace(taken, ids=None)
+
     def remember(self, metrics: Mapping[str, float]) -> None:
         if self._finds_threshold:
             self.null_threshold = metrics.get("null_threshold")
@@ -444,7 +455,7 @@ class QuestionAnswerer(TaskModel):
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
 
     @classmethod
-    def asked(cls, model: asking.Answers, x: Any, **options: Any) -> Asked:
+    def asked(cls, model: asking.Answers, x: Any) -> Asked:
         # `x` may be rows as in SQuAD.
         columns = _squad_rows(x)
         return super().asked(model, x if columns is None else columns[:2])

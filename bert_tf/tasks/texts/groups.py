@@ -149,7 +149,7 @@ class GroupModel(TaskModel):
     def strings_form(self) -> StringsForm:
         """One text with its first text, and the outputs of `device_form`."""
         second = self.input_names[1].removesuffix("s")
-        return one_by_one(self, second, str, "logit", lambda logits, _: self.decode(logits))
+        return one_by_one(self, second, str, "logit", lambda logits, _: self.decoded(logits))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """float32 [batch, group]: the score of each text, and PADDING_SCORE for padding, "".

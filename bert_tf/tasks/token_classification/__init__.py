@@ -7,7 +7,7 @@ from pydantic import model_validator
 from bert_tf.checkpoints.heads import Head, Place
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.model import ModelConfig
-from bert_tf.config.run import FinetuningRun
+from bert_tf.config.run import CalibratedRun
 from bert_tf.config.section import Count
 from bert_tf.tasks.family import TaskFamily
 
@@ -84,7 +84,7 @@ class TokenClassificationData(FinetuningData):
         return self
 
 
-class TokenClassificationRun(FinetuningRun):
+class TokenClassificationRun(CalibratedRun):
     """A tag for each word."""
 
     task: Literal["token_classification"]

@@ -78,10 +78,18 @@ class WordTagger:
         preprocess: makes the windows.
         aggregation: what decides of several pieces, as in the pipeline of transformers: "first",
             the "mean" of their probabilities, or the one with the "max", the highest of all.
+        temperature: what the logits of a word are divided by.
     """
 
-    def __init__(self, model: Any, preprocess: WordPreprocessor, aggregation: str = "first"):
+    def __init__(
+        self,
+        model: Any,
+        preprocess: WordPreprocessor,
+        aggregation: str = "first",
+        temperature: float = 1.0,
+    ):
         self._model, self._preprocess, self._aggregation = model, preprocess, aggregation
+        self._temperature = temperature
 
     def __call__(self, pieces: WordPieces) -> Tags:
         """The best label of each word, RaggedTensors [batch, (words)]."""
@@ -101,6 +109,8 @@ class WordTagger:
         words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)
         of_pieces, count = tf.boolean_mask(logits, chosen), splits[-1]
         found = _AGGREGATIONS[self._aggregation](of_pieces, words, count)
+        if self._temperature != 1.0:
+            found /= self._temperature
         return ragged(tf.ensure_shape(found, [None, logits.shape[2]]), splits)
 
 

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer, plain
+from bert_tf.asking import Answers, Changed, Outputs, Row, Text, characters, each_answer, plain
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
 from bert_tf.data.batching import EncodedRows
@@ -40,6 +40,7 @@ from bert_tf.tasks.token_classification.tagged_sentences import (
     ragged_words,
     texts_of,
 )
+from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
@@ -62,6 +63,8 @@ _CHUNK = 256
 _ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
+# What fills up an output other than strings, which are "".
+_PADDING = {"starts": -1, "ends": -1, "scores": 0.0}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
 
 
@@ -108,12 +111,13 @@ class TokenClassifier(TaskModel, WeightedModel):
         aggregation: what decides on the tag and the score of a word of several pieces: its "first"
             piece, on which the model is trained, the "mean" of their probabilities, or the piece
             with the "max", the highest probability.
+        temperature: as for a `TextClassifier`.
 
     Raises:
         UserError: labels that are no names, unknown features, or an encoder that lacks them.
     """
 
-    has_labels = True
+    has_labels = calibrates = True
     columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
@@ -134,6 +138,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         lstm_units: int = 768,
         split_punctuation: bool | None = None,
         aggregation: str = "first",
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         head: dict[str, Any] = {"num_classes": None, "dropout": dropout}
@@ -150,7 +155,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             **kwargs,
         )
         self.stride, self.split_punctuation = stride, split_punctuation
-        self.aggregation = aggregation
+        self.aggregation, self.temperature = aggregation, temperature
         self.features = features
         self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
@@ -227,7 +232,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def tagger(self) -> WordTagger:
         """What tags words."""
-        return WordTagger(self.network(), self.windows(), self.aggregation)
+        return WordTagger(self.network(), self.windows(), self.aggregation, self.temperature)
 
     @property
     def target(self) -> WordTags:
@@ -263,6 +268,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         if not are_texts(rows):
             return rows
         return in_words(rows, self.tokenizer, bool(self.split_punctuation))
+
+    def calibration_targets(self, rows: Columns) -> np.ndarray:
+        return self.target.numbers(self.in_words(rows))
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
@@ -344,6 +352,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         of_words = {"accuracy": np.mean(predictions.argmax(axis=1) == labels), "loss": loss}
         return metrics | {name: float(np.mean(each)) for name, each in of_words.items()}
 
+    def resampled(self, predictions: Any, rows: Any, draw: Draw) -> tuple[Any, Any]:
+        ends = np.cumsum([len(words) for words in self.in_words(rows).column("words")])
+        by_row = np.split(predictions, ends[:-1])
+        taken, drawn = super().resampled(by_row, rows, draw)
+        return np.concatenate(taken), drawn
+
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
         """The best tags of each row."""
         best = iter(best_labels(logits).labels.numpy())
@@ -403,7 +417,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`probabilities` float32 [batch, seq_len, classes]."""
-        return {"probabilities": tf.nn.softmax(scores)}
+        return {"probabilities": tf.nn.softmax(self.calibrated(scores))}
 
     def device_form(self) -> DeviceForm:
         """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes].
@@ -419,24 +433,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         )
 
     @classmethod
-    def answers(
-        cls, model: Answers, x: Any, *args: Any, min_score: float | None = None, **options: Any
-    ) -> Any:
-        found = super().answers(model, x, *args, **options)
-        if min_score is None:
-            return found
-        if isinstance(x, Mapping) and "words" in x:
-            raise UserError("min_score is for the entities of texts; remove it")
-        least = checked_argument("min_score", min_score)
-
-        def kept(entities: Sequence[Mapping]) -> list:
-            return [each for each in entities if each["score"] >= least]
-
-        single = bool(found) and isinstance(found[0], Mapping)
-        return kept(found) if single else list(map(kept, found))
-
-    @classmethod
-    def asked(cls, model: Answers, x: Any, **options: Any) -> Asked:
+    def asked(cls, model: Answers, x: Any) -> Asked:
         # The entities of texts, or the tags of `words`.
         if isinstance(x, Mapping) and "words" in x:
             words = as_list(x["words"], "words")
@@ -448,6 +445,20 @@ class TokenClassifier(TaskModel, WeightedModel):
         has_entities = "entities" in model.signature_names()
         signature = "entities" if has_entities else "serving_default"
         return Asked(*inputs.asked(x, (TextColumn("text"),)), signature)
+
+    @classmethod
+    def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
+        model = super().with_options(model, {**options, "min_score": None})
+        least = checked_argument("min_score", options.get("min_score") or 0.0)
+
+        def change(signature: str, outputs: Outputs) -> Outputs:
+            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+            if signature != "entities" and (signature == "words" or "entities" in known):
+                raise UserError("min_score is for the entities of texts (signature entities)")
+            return _scored_at_least(outputs, least)
+
+        known = model.signature_names() if least else ()
+        return Changed(model, change) if least else model
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
@@ -467,6 +478,17 @@ class TokenClassifier(TaskModel, WeightedModel):
             }
             for i in np.flatnonzero(starts >= 0)
         ]
+
+
+def _scored_at_least(outputs: Outputs, least: float) -> Outputs:
+    """Entities without those of a lower score; each output is [batch, entities], padded."""
+    kept = outputs["scores"] >= least
+    order = np.argsort(~kept, axis=1, kind="stable")
+    kept = np.take_along_axis(kept, order, axis=1)
+    return {
+        name: np.where(kept, np.take_along_axis(each, order, axis=1), _PADDING.get(name, b""))
+        for name, each in outputs.items()
+    }
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:
@@ -491,7 +513,6 @@ def _check_features(encoder: Encoder, features: str) -> None:
 def _padded(outputs: Mapping[str, tf.RaggedTensor], width: tf.Tensor | None = None) -> Tensors:
     """Outputs by name, each [batch, width], padded to `width` or else to the longest text."""
     shape = None if width is None else tf.stack([-1, width])
-    padding = {"starts": -1, "ends": -1, "scores": 0.0}
     return {
-        name: each.to_tensor(padding.get(name, ""), shape=shape) for name, each in outputs.items()
+        name: each.to_tensor(_PADDING.get(name, ""), shape=shape) for name, each in outputs.items()
     }

@@ -22,7 +22,7 @@ from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.task_model import Asked, of_columns
+from bert_tf.tasks.task_model import Asked, abstaining, of_columns
 from bert_tf.tasks.texts.groups import alike_where_equal, in_groups, one_by_one
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import first_equal
@@ -68,6 +68,7 @@ class ZeroShotClassifier(TextClassifier):
         dropout: rate on the pooled output; None takes the encoder's.
         multi_label: whether any number of labels may be right.
         hypothesis_template: a sentence with one {}, where the label is inserted.
+        temperature, abstain: as for a `TextClassifier`; those of the one it is opened from.
 
     Raises:
         UserError: other labels, a model of single texts, or a template without {}.
@@ -79,8 +80,8 @@ class ZeroShotClassifier(TextClassifier):
     answer_names = ("label", "probabilities")
     padded_lists = (("probabilities",),)
     setting_names = ("max_length", "multi_label", "hypothesis_template")
-    answer_options = ("labels", "multi_label", "hypothesis_template")
-    devices_decide = True
+    device_options = ("multi_label", "hypothesis_template", "abstain")
+    answer_options = ("labels", *device_options)
     example: ClassVar[Mapping[str, Any]] = {
         "text": ["It came late and cold."],
         "candidates": [["delivery", "food", "service"]],
@@ -114,13 +115,13 @@ class ZeroShotClassifier(TextClassifier):
         super().name_classes(labels)
 
     def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: there is nothing to train or to evaluate."""
+        """Raises UserError: there is nothing to train, to evaluate or to calibrate."""
         raise UserError(
-            "a ZeroShotClassifier is not trained or evaluated; fine-tune a TextClassifier on pairs "
-            "of natural language inference, and open that as a ZeroShotClassifier"
+            "a ZeroShotClassifier is neither trained nor calibrated; fine-tune a TextClassifier "
+            "on pairs of natural language inference, and open that as a ZeroShotClassifier"
         )
 
-    fit = evaluate = _cannot_train
+    fit = evaluate = calibrate = _cannot_train
 
     def hypothesis(self, label: str) -> str:
         """The sentence that says that a text has a label."""
@@ -136,7 +137,7 @@ class ZeroShotClassifier(TextClassifier):
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
         )
-        return tf.where(alone, entailment - contradiction, entailment)
+        return self.calibrated(tf.where(alone, entailment - contradiction, entailment))
 
     # ---- Answering ----------------------------------------------------------------------------
 
@@ -181,13 +182,14 @@ class ZeroShotClassifier(TextClassifier):
         # One more column, so that there is something to choose from.
         best = tf.argmax(tf.pad(scores, [[0, 0], [0, 1]], constant_values=-1e30), axis=1)
         names = tf.pad(candidates, [[0, 0], [0, 1]])
-        return {
+        outputs = {
             "label": tf.gather(names, best, batch_dims=1),
             "probabilities": tf.gather(probabilities, first_equal(logits)),
         }
+        return abstaining(outputs, self.abstain)
 
     @classmethod
-    def asked(cls, model: Answers, x: Any, labels: Any = None, **options: Any) -> Asked:
+    def asked(cls, model: Answers, x: Any, labels: Any = None) -> Asked:
         # `labels` are names for all texts; None where `x` has candidates.
         return super().asked(model, _with_candidates(x, labels))
 
@@ -201,14 +203,14 @@ class ZeroShotClassifier(TextClassifier):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """`label`, its `probability`, and the `probabilities` of all labels."""
+        """As of a `TextClassifier`."""
         labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
         for number, label in enumerate(labels):
             if label in labels[:number]:
                 raise UserError(f"the label {label!r} occurs twice; give each label once")
         probabilities = outputs["probabilities"][place][: len(labels)]
         return {
-            "label": as_json(outputs["label"][place]),
+            "label": as_json(outputs["label"][place]) or None,
             "probability": as_json(probabilities.max()),
             "probabilities": dict(zip(labels, as_json(probabilities), strict=True)),
         }

@@ -25,7 +25,10 @@ CALIBRATED = [
 
 @pytest.fixture(scope="module")
 def model():
-    return tiny_objects.embedder(normalize=True).calibrate(TEXTS)
+    model = tiny_objects.embedder(normalize=True)
+    found = model.calibrate(TEXTS)
+    assert found["lowest"] == pytest.approx(model.predict(TEXTS).min(), abs=1e-5)
+    return model
 
 
 def same(found, expected):

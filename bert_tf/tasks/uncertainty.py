@@ -1,0 +1,137 @@
+"""How far probabilities and metrics can be believed: calibration, and the bootstrap.
+
+Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_tf.console import logger
+from bert_tf.errors import UserError
+
+# Bins of probabilities, as in the paper.
+BINS = 15
+# The logarithm of the highest temperature; the lowest is as far below 1.
+_MOST = np.log(100.0)
+# How many samples a bootstrap draws.
+RESAMPLES = 1000
+# Draws rows, int [n], of so many.
+Draw = Callable[[int], np.ndarray]
+# What `calibrate` returns, and what the metrics of a run have of it.
+CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
+
+
+def reliability(
+    confidence: np.ndarray, right: np.ndarray, bins: int = BINS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """How often predictions are right compared with how sure they are, float [n] and bool [n].
+
+    Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
+    their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
+    and the expected calibration error: the mean distance of the two, by predictions.
+
+    >>> *_, error = reliability(np.array([0.9, 0.9, 0.6]), np.array([True, False, True]))
+    >>> round(error, 2)  # two of three are 0.4 too sure, and one is 0.4 not sure enough
+    0.4
+    """
+    from sklearn.calibration import calibration_curve
+
+    inner = np.linspace(0, 1, bins + 1)[1:-1]
+    counts = np.bincount(np.searchsorted(inner, confidence), minlength=bins)
+    sure, correct = np.zeros(bins), np.zeros(bins)
+    # It leaves out empty bins.
+    filled = calibration_curve(right.astype(int), confidence, n_bins=bins, pos_label=1)
+    correct[counts > 0], sure[counts > 0] = filled
+    error = float(counts @ np.abs(sure - correct) / max(counts.sum(), 1))
+    return counts, sure, correct, error
+
+
+def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of each prediction, float [n], and whether it is right, bool [n].
+
+    The targets of logits, float [rows, classes], are the classes, int [rows], of which the most
+    probable one is predicted; or float [rows, classes] of 0 and 1: then each label is a prediction,
+    that it is given or not, at a probability of 0.5.
+
+    >>> graded(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1]))[1].tolist()
+    [True, False]
+    """
+    from scipy import special
+
+    if targets.ndim == 1:
+        probabilities = special.softmax(logits, axis=1)
+        return probabilities.max(axis=1), logits.argmax(axis=1) == targets
+    return special.expit(np.abs(logits)).ravel(), ((logits >= 0) == (targets > 0)).ravel()
+
+
+def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
+    """The temperature with the greatest likelihood of the targets; see `graded`.
+
+    It is from 0.01 to 100. If all predictions are right, ever lower ones are likelier, and it is
+    `now`.
+
+    >>> logits = np.array([[4.0, 0.0]] * 4)
+    >>> round(best_temperature(logits, np.array([0, 0, 0, 1])), 2)  # p is 3/4: 4 / log 3
+    3.64
+    """
+    from scipy import optimize, special
+
+    if graded(logits, targets)[1].all():
+        logger.warning(
+            f"all {len(targets)} rows are right, so no temperature is best, and it stays as it is"
+        )
+        return now
+    logits = logits.astype(np.float64)
+
+    def loss(exponent: float) -> float:
+        scaled = logits / np.exp(exponent)
+        if targets.ndim == 1:
+            return -special.log_softmax(scaled, axis=1)[np.arange(len(targets)), targets].mean()
+        return (np.logaddexp(0, scaled) - scaled * targets).mean()
+
+    found = optimize.minimize_scalar(loss, bounds=(-_MOST, _MOST), options={"xatol": 1e-6})
+    if found.x > 0.99 * _MOST:
+        logger.warning("the model is no better than chance on these rows, at any temperature")
+    return float(np.exp(found.x))
+
+
+def check_targets(targets: np.ndarray) -> None:
+    """Raises UserError if targets, where -1 does not count, have fewer than two labels."""
+    values = np.unique(targets[targets >= 0])
+    if len(values) < 2:
+        found = "no label" if not len(values) else "the same label for all rows"
+        raise UserError(f"the data have {found}; calibrate on rows of two labels or more")
+
+
+def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, np.ndarray]:
+    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same.
+
+    They are `score(model, predictions, rows)` of what `model.resampled` has drawn of these.
+    """
+    source, found = np.random.default_rng(0), []
+    logger.disabled = True  # a sample may lack a label
+    try:
+        for _ in range(RESAMPLES):
+            drawn = model.resampled(predictions, rows, lambda n: source.integers(n, size=n))
+            found.append(score(model, *drawn))
+    finally:
+        logger.disabled = False
+    # A threshold is no metric.
+    names = [name for name in found[0] if "threshold" not in name]
+    return {name: np.array([each[name] for each in found]) for name in names}
+
+
+def intervals(samples: Mapping[str, np.ndarray], confidence: float) -> dict[str, float]:
+    """The ends `name_low` and `name_high` of the middle of each metric's samples.
+
+    >>> intervals({"f1": np.arange(101) / 100}, 0.9)
+    {'f1_low': 0.05, 'f1_high': 0.95}
+    """
+    ends = {"low": (1 - confidence) / 2, "high": (1 + confidence) / 2}
+    return {
+        f"{name}_{end}": float(np.nanquantile(values, share).round(12))
+        for name, values in samples.items()
+        for end, share in ends.items()
+    }
