@@ -1,13 +1,13 @@
 """Two runs on the same dev data: whether their difference is more than noise."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
-from bert_tf.data.columns import Columns
+from bert_tf.data.columns import Columns, Target
 from bert_tf.errors import UserError
 from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import ReportRow, ReportSection
