@@ -67,6 +67,8 @@ class Arguments(Section):
     weight_decay: Weight
     # Models
     abstain: Share | None
+    truncate_dim: Count | None
+    vectors: Literal["float32", "int8", "binary"]
     activation: Literal["sigmoid", "identity"]
     aggregation: Literal["first", "mean", "max"]
     default_prompt: str | None

@@ -80,6 +80,10 @@ Model = TypeVar("Model", bound="TaskModel")
 Predicted = Literal["classes", "labels", "values"]
 
 
+# Settings that not every description of a model has, and that `export` takes too.
+_OF_EXPORTS = ("abstain", "truncate_dim", "vectors")
+
+
 class Network(Protocol):
     """What computes a model's outputs: the model, or what stands for it in an export."""
 
@@ -698,16 +702,34 @@ class TaskModel(EncoderModel):
             inputs: whether a LiteRT file takes "ids", mask and segments, or "strings".
             calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
                 which fixed ranges of numbers are found.
-            **kwargs: settings that `predict` takes for one call, such as `abstain`; the export then
-                has them. In other formats as in Keras.
+            **kwargs: settings that `predict` takes for one call, such as `abstain` or `vectors`;
+                the export then has them. In other formats as in Keras.
 
         Raises:
             UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
                 an operation, or what is to be written exists or cannot be written.
         """
+        # Options with values that are not their defaults, by the format that they are for.
+        given = {
+            SAVED_MODEL: {
+                "version": version is not None,
+                "freeze": freeze,
+                "device": device != "cpu",
+            },
+            LITERT: {
+                "lengths": lengths is not None,
+                "inputs": inputs != "ids",
+                "calibration": calibration is not None,
+            },
+        }
+        for other, options in given.items():
+            named = [name for name, is_given in options.items() if is_given]
+            if named and (format != other or input_signature is not None):
+                raise UserError(f"{named[0]} is for format {other!r} of strings; remove it")
         if input_signature is None and format in (SAVED_MODEL, LITERT):
             fitting.check_ready(self)
-            if wrong := kwargs.keys() - ({*self.setting_names, "abstain"} & {*self.answer_options}):
+            settings = {*self.setting_names, *_OF_EXPORTS} & {*self.answer_options}
+            if wrong := kwargs.keys() - settings:
                 raise UserError(
                     f"a {type(self).__name__} is exported without {min(wrong)}; remove it"
                 )

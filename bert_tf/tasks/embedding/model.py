@@ -20,7 +20,7 @@ from bert_tf.asking import (
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
-from bert_tf.config.arguments import checked
+from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -205,7 +205,7 @@ class TextEmbedder(TaskModel):
         self.width = self.pooled_width = encoder.config.output_size * len(modes)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.build()
-        small_vectors.check(self.width, truncate_dim, vectors, ranges)
+        small_vectors.check(self.width, truncate_dim, ranges)
         self.truncate_dim, self.vectors = truncate_dim, vectors
         # Keras would track a list.
         self.ranges = ranges and tuple(map(tuple, ranges))
@@ -266,6 +266,9 @@ class TextEmbedder(TaskModel):
         self.ranges = tuple(map(tuple, small_vectors.ranges_of(vectors)))
         self._functions.clear()
         return {"lowest": float(vectors.min()), "highest": float(vectors.max())}
+
+    def check_settings(self) -> None:
+        small_vectors.check(self.width, self.truncate_dim, self.ranges)
 
     def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
         """Vectors, float32 [batch, width], as this model gives them."""
@@ -763,6 +766,9 @@ class TextEmbedder(TaskModel):
         # An export has no other signature than those that are seen.
         is_live = isinstance(model, cls) and not model.is_on_device()
         whole = is_live and (truncate_dim, vectors) != (None, None)
+        if vectors is not None:
+            vectors = checked_argument("vectors", vectors)
+        truncate_dim = checked_argument("truncate_dim", truncate_dim)
         if truncate_dim is None:
             truncate_dim = settings.get("truncate_dim")
         found = np.asarray(super().answers(model, *args, whole=whole, **options))

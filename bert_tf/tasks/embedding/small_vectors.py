@@ -80,20 +80,16 @@ def ranges_of(vectors: np.ndarray) -> list[list[float]]:
     return [vectors.min(axis=0).tolist(), vectors.max(axis=0).tolist()]
 
 
-def check(
-    width: int, truncate_dim: int | None = None, form: str = FLOAT32, ranges: Ranges | None = None
-) -> None:
+def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = None) -> None:
     """Checks what vectors of `width` numbers are to become.
 
     Raises:
-        UserError: there are not so many numbers, the form is unknown, or the ranges are none.
+        UserError: there are not so many numbers, or the ranges are none.
     """
     if truncate_dim is not None and not 1 <= truncate_dim <= width:
         raise UserError(
             f"truncate_dim is {truncate_dim}, but vectors of this model have 1 to {width} numbers"
         )
-    if form not in VECTORS:
-        raise UserError(f"unknown vectors {form!r}; choose one of {', '.join(VECTORS)}")
     if ranges is not None and not _are_ranges(ranges, width):
         raise UserError(
             f"ranges must be the lowest and the highest of each of {width} numbers, two lists"
@@ -139,5 +135,5 @@ def asked_for(
     # The ranges are of all numbers, of which the model may give the first.
     ranges = settings.get("ranges")
     ranges = ranges and [each[: vectors.shape[1]] for each in ranges]
-    check(vectors.shape[1], truncate_dim, form or given)
+    check(vectors.shape[1], truncate_dim)
     return smaller(vectors, truncate_dim, form or given, ranges).numpy()

@@ -50,6 +50,20 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(
+    ("format", "option"),
+    [
+        *(("litert", each) for each in ({"version": 1}, {"freeze": True}, {"device": "any"})),
+        *(("tf_saved_model", each) for each in ({"lengths": [8]}, {"inputs": "strings"})),
+        ("tf_saved_model", {"calibration": ["cat"]}),
+        ("onnx", {"freeze": True}),
+    ],
+)
+def test_options_of_another_format_are_named(model, tmp_path, format, option):
+    with pytest.raises(UserError, match=f"^{[*option][0]} is for format '.*' of strings; remove"):
+        model.export(tmp_path / "model.tflite", format=format, **option)
+
+
 def test_a_text_longer_than_the_longest_row_is_cut(model, tmp_path, capsys):
     model.export(tmp_path / "short.tflite", format="litert", lengths=[6, 8])
     short = bert_tf.load(tmp_path / "short.tflite")

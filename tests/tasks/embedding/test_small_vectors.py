@@ -65,8 +65,8 @@ def test_all_ways_of_asking_agree(model, tmp_path, vectors, truncate_dim):
     small = bert_tf.load(tmp_path / "whole.keras", **settings)
     small.save(tmp_path / "small.keras")
     small.save_checkpoint(tmp_path / "folder")
-    small.export(tmp_path / "exported")
-    small.export(tmp_path / "ids.tflite", format="litert")
+    model.export(tmp_path / "exported", **settings)
+    model.export(tmp_path / "ids.tflite", format="litert", **settings)
     small.export(tmp_path / "strings.tflite", format="litert", inputs="strings")
     for name in ("small.keras", "folder", "exported", "ids.tflite", "strings.tflite"):
         opened = bert_tf.load(tmp_path / name)
@@ -110,8 +110,8 @@ def test_fit_finds_the_ranges_and_other_weights_have_others():
             {"truncate_dim": 17},
             "truncate_dim is 17, but vectors of this model have 1 to 16 numbers",
         ),
-        ({"truncate_dim": 0}, "truncate_dim is 0, but"),
-        ({"vectors": "int4"}, "unknown vectors 'int4'; choose one of float32, int8, binary"),
+        ({"truncate_dim": 0}, "truncate_dim must be at least 1, got 0"),
+        ({"vectors": "int4"}, "vectors must be 'float32', 'int8' or 'binary', got \"int4\""),
         ({"ranges": [[0.0] * 16]}, "ranges must be the lowest and the highest of each of 16 numb"),
         ({"ranges": [[1.0] * 16, [0.0] * 16]}, "ranges must be"),
         ({"ranges": [["a"] * 16, [0.0] * 16]}, "ranges must be"),
