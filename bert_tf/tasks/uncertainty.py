@@ -98,7 +98,10 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
 
 
 def check_targets(targets: np.ndarray) -> None:
-    """Raises UserError if targets, where -1 does not count, have fewer than two labels."""
+    """Raises UserError if targets, where -1 does not count, have fewer than two labels.
+
+    >>> check_targets(np.array([0, -1, 1]))
+    """
     values = np.unique(targets[targets >= 0])
     if len(values) < 2:
         found = "no label" if not len(values) else "the same label for all rows"

@@ -32,6 +32,13 @@ def markdown() -> str:
             if "$ref" in str(about)
         }
     keys = [row(key, about, missing="") for key, about in whole["properties"].items()]
+    single = {
+        key: about
+        for run in runs.values()
+        for key, about in run.items()
+        if key not in whole["properties"] and "$ref" not in str(about)
+    }
+    keys += [row(key, about) for key, about in single.items()]
     lines = ["## The whole file", "", *_table(keys)]
     names = dict.fromkeys(key for run in runs.values() for key in run)
     for name in names:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import conversion, reading
+from bert_tf.checkpoints import conversion, huggingface, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.cli.parser import main
 from bert_tf.text import Tokenizer
@@ -165,7 +165,7 @@ def test_a_place_or_a_format_that_cannot_be_is_refused(tmp_path, place, to, told
 
 
 def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversion.huggingface, "_config", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(huggingface, "_config", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         conversion.save(tiny.make("encoder"), tmp_path / "out", "huggingface")
 

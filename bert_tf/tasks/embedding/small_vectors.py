@@ -83,6 +83,8 @@ def ranges_of(vectors: np.ndarray) -> list[list[float]]:
 def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = None) -> None:
     """Checks what vectors of `width` numbers are to become.
 
+    >>> check(2, truncate_dim=1, ranges=[[0.0, -1.0], [0.5, 1.0]])
+
     Raises:
         UserError: there are not so many numbers, or the ranges are none.
     """
@@ -113,6 +115,9 @@ def asked_for(
     form: str | None = None,
 ) -> np.ndarray:
     """The vectors that a model gave, as one call of `predict` asks for them.
+
+    >>> asked_for(np.array([[0.5, -1.0]], np.float32), {}, truncate_dim=1)
+    array([[0.5]], dtype=float32)
 
     Args:
         vectors: [batch, width].
