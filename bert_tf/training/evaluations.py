@@ -35,19 +35,19 @@ class Evaluations:
     Attributes:
         every: updates between evaluations.
         at_end: whether the last step is evaluated too.
-        at_start: whether the weights are evaluated before the first update.
         best_metric: the metric of which the highest is best.
         keep_best: whether the run ends with the weights of the best evaluation.
         patience: the run ends after this many evaluations without a better one; None goes on.
+        at_start: whether the weights are evaluated before the first update.
         results: (step, metrics) of each evaluation, in order.
     """
 
     every: int
     at_end: bool = True
-    at_start: bool = False
     best_metric: str = ""
     keep_best: bool = False
     patience: int | None = None
+    at_start: bool = False
     results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
 
     def add(self, step: int, metrics: Metrics) -> None:
