@@ -68,7 +68,7 @@ class Explanation(NamedTuple):
 
     def _repr_html_(self) -> str:
         picture = macros("bert_tf/interpret/charts.html").importances
-        return Markup("").join(picture(found, self.tokens) for found in self.explained)
+        return Markup().join(picture(found, self.tokens) for found in self.explained)
 
     @property
     def maps(self) -> dict[str, Any]:
