@@ -286,5 +286,6 @@ def test_settings_that_do_not_fit(tmp_path):
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
             "a TextClassifier has no setting 'lenght'; the settings are pair, max_length, dropout, "
-            "multi_label, pooling, normalize, long_text, window_pooling, stride, max_windows"
+            "multi_label, pooling, normalize, long_text, window_pooling, stride, max_windows, "
+            "temperature, abstain"
         )
