@@ -43,11 +43,11 @@ model:
   hidden_dropout_prob: 0.0
   attention_probs_dropout_prob: 0.0
 train:
-  steps: 2800
-  batch_size: 28
+  steps: 2400
+  batch_size: 48
   max_length: 48
-  learning_rate: 1.4e-3
-  checkpoint_steps: 700
+  learning_rate: 1e-3
+  checkpoint_steps: 600
 """
 _FINETUNING = """\
 task: classification
