@@ -5,10 +5,39 @@ What is written needs only TensorFlow and tensorflow-text to run: the tokenizer 
 in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 # The formats of an export.
 SAVED_MODEL, LITERT = FORMATS = ("tf_saved_model", "litert")
+# The options that only one format has, with their defaults.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    SAVED_MODEL: {"freeze": False, "device": "cpu", "version": None},
+    LITERT: {"inputs": "ids", "lengths": None, "calibration": None},
+}
 # The precisions of a LiteRT file, and those of either format.
 LITE_PRECISIONS = ("float32", "float16", "int8")
 PRECISIONS = ("bfloat16", *LITE_PRECISIONS)
 # What an export does; see `bert_tf.export.run.export_run`.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")
+
+
+def misplaced(format: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """An option that another format has, and that format; None if all fit.
+
+    >>> misplaced("litert", {"lengths": [8], "freeze": False}) is None
+    True
+    >>> misplaced("litert", {"lengths": [8], "freeze": True})
+    ('freeze', 'tf_saved_model')
+
+    Args:
+        format: what is written; a format that is not among `FORMATS` has no such options.
+        given: the options and their values, which may be the defaults.
+    """
+    for other, defaults in _OPTIONS.items():
+        for name, default in defaults.items():
+            value = given.get(name, default)
+            is_given = value is not None if default is None else value != default
+            if is_given and other != format:
+                return name, other
+    return None

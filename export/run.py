@@ -13,7 +13,7 @@ from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
-from bert_tf.export import KINDS, LITERT, SAVED_MODEL
+from bert_tf.export import KINDS, LITERT, SAVED_MODEL, misplaced
 from bert_tf.export.litert.calibration import rows_of_file
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_hub, save_task
@@ -91,23 +91,18 @@ def export_run(
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
     form = Form(precision or "float32", freeze, device)
-    if format == LITERT:
-        others = {
-            "--kind hub": kind == "hub",
-            "--freeze": freeze,
-            "--device any": device != "cpu",
-            "--version": version is not None,
-            "--precision bfloat16": precision == "bfloat16",
-        }
-    else:
-        others = {
-            "--inputs": inputs != "ids",
-            "--lengths": lengths is not None,
-            "--calibration": calibration is not None,
-            f"--precision {precision}": form.precision not in POLICIES,
-        }
-    if wrong := [option for option, is_given in others.items() if is_given]:
-        raise UserError(f"{wrong[0]} is for --format {SAVED_MODEL if format == LITERT else LITERT}")
+    options: dict[str, Any] = {"freeze": freeze, "device": device, "version": version}
+    options |= {"inputs": inputs, "lengths": lengths, "calibration": calibration}
+    if wrong := misplaced(format, options):
+        name, other = wrong
+        option = f"--device {device}" if name == "device" else f"--{name}"
+        raise UserError(f"{option} is for --format {other}")
+    if format == LITERT and kind == "hub":
+        raise UserError(f"--kind hub is for --format {SAVED_MODEL}")
+    if format == LITERT and precision == "bfloat16":
+        raise UserError(f"--precision bfloat16 is for --format {SAVED_MODEL}")
+    if format != LITERT and form.precision not in POLICIES:
+        raise UserError(f"--precision {precision} is for --format {LITERT}")
     checkpoint = from_checkpoint.find(path)
     if kind == "hub":
         folder = _export_hub(checkpoint, path, out, max_length, form, version)

@@ -46,7 +46,7 @@ from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.export import LITERT, SAVED_MODEL
+from bert_tf.export import LITERT, SAVED_MODEL, misplaced
 from bert_tf.export.litert.calibration import rows_of_texts
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
@@ -78,10 +78,6 @@ _EXAMPLES = {
 
 Model = TypeVar("Model", bound="TaskModel")
 Predicted = Literal["classes", "labels", "values"]
-
-
-# Settings that not every description of a model has, and that `export` takes too.
-_OF_EXPORTS = ("abstain", "truncate_dim", "vectors")
 
 
 class Network(Protocol):
@@ -129,8 +125,8 @@ class TaskModel(EncoderModel):
     cuts_texts: ClassVar[bool] = True
     # As in `Network`.
     reads_rows: ClassVar[bool] = False
-    # The arguments by which one call of `predict` differs from another; settings, or
-    # arguments of `asked`; `export` takes those that are settings.
+    # The arguments by which one call of `predict` differs from another: settings, which `export`
+    # takes too, or arguments of `asked`.
     answer_options: ClassVar[tuple[str, ...]] = ()
     # Those that Python decides where a LiteRT file answers.
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
@@ -251,8 +247,12 @@ class TaskModel(EncoderModel):
 
     def with_network(self, network: Network) -> Self:
         """This model, with the same weights, whose signatures compute with another network."""
+        return self._with(_network=network, _functions=UserDict())
+
+    def _with(self, **attributes: Any) -> Self:
+        """This model, with the same weights, and other attributes."""
         model = object.__new__(type(self))
-        model.__dict__ |= self.__dict__ | {"_network": network, "_functions": UserDict()}
+        model.__dict__ |= self.__dict__ | attributes
         return model
 
     def is_on_device(self) -> bool:
@@ -392,6 +392,11 @@ class TaskModel(EncoderModel):
         model = _like(self, encoder, self.settings)
         model.origin = self.origin
         return model
+
+    @property
+    def traced_settings(self) -> dict[str, Any]:
+        """The settings on which the graphs of signatures depend."""
+        return self.settings
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -709,29 +714,18 @@ class TaskModel(EncoderModel):
             UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
                 an operation, or what is to be written exists or cannot be written.
         """
-        # Options with values that are not their defaults, by the format that they are for.
-        given = {
-            SAVED_MODEL: {
-                "version": version is not None,
-                "freeze": freeze,
-                "device": device != "cpu",
-            },
-            LITERT: {
-                "lengths": lengths is not None,
-                "inputs": inputs != "ids",
-                "calibration": calibration is not None,
-            },
-        }
-        for other, options in given.items():
-            named = [name for name, is_given in options.items() if is_given]
-            if named and (format != other or input_signature is not None):
-                raise UserError(f"{named[0]} is for format {other!r} of strings; remove it")
+        options: dict[str, Any] = {"version": version, "freeze": freeze, "device": device}
+        options |= {"lengths": lengths, "inputs": inputs, "calibration": calibration}
+        of_strings = format if input_signature is None else "of ids"
+        if wrong := misplaced(of_strings, options):
+            raise UserError(f"{wrong[0]} is for format {wrong[1]!r} of strings; remove it")
         if input_signature is None and format in (SAVED_MODEL, LITERT):
             fitting.check_ready(self)
-            settings = {*self.setting_names, *_OF_EXPORTS} & {*self.answer_options}
-            if wrong := kwargs.keys() - settings:
+            of_call = inspect.signature(self.asked).parameters
+            settings = {name for name in self.answer_options if hasattr(self, name)}
+            if unknown := kwargs.keys() - (settings - of_call.keys()):
                 raise UserError(
-                    f"a {type(self).__name__} is exported without {min(wrong)}; remove it"
+                    f"a {type(self).__name__} is exported without {min(unknown)}; remove it"
                 )
             model = self.with_options(self, kwargs)
             with gradients_forgotten():
@@ -1116,7 +1110,7 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the inputs are not what the model takes.
         """
-        of_asked = inspect.signature(cls.asked).parameters
+        of_asked = inspect.signature(cls.asked).parameters if options else ()
         asked = {name: options.pop(name) for name in of_asked if name in options}
         rows, single, signature = cls.asked(model, x, **asked)
         model = cls.with_options(model, options)
@@ -1133,7 +1127,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def asked(cls, model: Answers, x: Any) -> "Asked":
-        """What `answers` asks; a family names the options of `predict` that it takes.
+        """The rows of a call of `predict`; a family names the options that it takes here.
 
         Raises:
             UserError: the inputs are not what the model takes.
@@ -1154,6 +1148,8 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: an option that the class does not have, or a value that the model does not.
         """
+        if not options:
+            return model
         arguments, changed = inspect.signature(cls.__init__).parameters, {}
         for name, value in options.items():
             if name not in cls.answer_options:
@@ -1166,8 +1162,7 @@ class TaskModel(EncoderModel):
         if isinstance(model, TaskModel):
             strings = vars(model).get("ask")  # of a LiteRT file
             if not model.is_on_device() or {*changed} <= {*cls.device_options}:
-                copy = object.__new__(type(model))
-                copy.__dict__ |= model.__dict__ | changed
+                copy = model._with(**changed)
                 copy.check_settings()
                 if strings is not None:
                     copy.__dict__["ask"] = strings.__self__.answering(copy.strings_form())
@@ -1272,7 +1267,7 @@ def _signature(model: TaskModel, name: str) -> Signature:
 def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
     """A signature as a function of the graph, traced once for the same settings."""
     fitting.check_ready(model)
-    key = f"{name} with {model.settings}"
+    key = f"{name} with {model.traced_settings}"
     if key not in model._functions:
         signature = _signature(model, name)
         traced = tf.function(signature.answer, autograph=False)
