@@ -118,8 +118,9 @@ def _open(path: str, **settings: Any) -> tuple[Answers, str]:
 
     def check_none(kind: str) -> None:
         for name in settings:
-            what, option = name.replace("max_", "").replace("_", " "), name.replace("_", "-")
-            raise UserError(f"{path} is a {kind}, whose {what} is fixed; omit --{option}")
+            what = "length is" if name == "max_length" else "vectors are"
+            option = name.replace("_", "-")
+            raise UserError(f"{path} is a {kind}, whose {what} fixed; omit --{option}")
 
     if is_saved_model(path):
         check_none("SavedModel")

@@ -124,18 +124,18 @@ class Labels(Label):
     def plain(self, rows: Rows) -> Rows:
         """Rows with a 1 or a 0 for each class as names, as for `Label`."""
         given = rows.known_targets()
-        lists = [as_list(each, "a row") if isinstance(each, _LISTS) else [] for each in given]
-        width = len(lists[0]) if lists else 0
+        width = len(given[0]) if len(given) and isinstance(given[0], _LISTS) else 0
         names = self.classes or tuple(map(str, range(width)))
         are_flags = len(names) > 1 and all(
-            len(each) == len(names) and all(map(_is_flag, each)) for each in lists
+            isinstance(each, _LISTS) and len(each) == len(names) and all(map(_is_flag, each))
+            for each in given
         )
         # The names of a row occur once.
-        named = {"0", "1"} <= {*names} and all(len({*each}) == len(each) for each in lists)
+        named = {"0", "1"} <= {*names} and all(len({*each}) == len(each) for each in given)
         if named or not are_flags:
             return rows
         targets = [
-            [name for name, is_set in zip(names, each, strict=True) if is_set] for each in lists
+            [name for name, is_set in zip(names, each, strict=True) if is_set] for each in given
         ]
         return dataclasses.replace(rows, targets=targets, classes=names)
 

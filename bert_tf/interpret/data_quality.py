@@ -113,7 +113,7 @@ def _keys(rows: Columns) -> list[str]:
 
 
 def _odd(rows: Columns) -> dict[str, dict[int, str]]:
-    """What rows show by themselves: row -> what is said of it besides its place."""
+    """What a file shows by itself: finding -> row -> what is printed after the place of the row."""
     first: dict[str, int] = {}
     pairs = ((row, first.setdefault(key, row)) for row, key in enumerate(_keys(rows)))
     again = {row: other for row, other in pairs if row != other}
@@ -121,8 +121,9 @@ def _odd(rows: Columns) -> dict[str, dict[int, str]]:
     targets = rows.targets or [None] * len(rows)
     differ = [row for row, other in again.items() if repr(targets[row]) != repr(targets[other])]
     found = {"duplicates": said, "duplicates of another label": {row: said[row] for row in differ}}
+    texts = _texts(rows)
     for what, is_odd in _ODD.items():
-        found[what] = {row: "" for row, each in enumerate(_texts(rows)) if any(map(is_odd, each))}
+        found[what] = {row: "" for row, each in enumerate(texts) if any(map(is_odd, each))}
     return found
 
 

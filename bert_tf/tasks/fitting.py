@@ -316,8 +316,7 @@ def evaluate(
     check_ready(model)
     rows = _rows_of(model, x, y, steps, "x")
     say_cut(model, rows.values)
-    predictions = model.infer(rows, batch_size, verbose)
-    return with_intervals(official_metrics, model, predictions, rows, confidence)
+    return scored(model, rows, batch_size, verbose, confidence)
 
 
 def with_intervals(
@@ -438,9 +437,16 @@ def validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
     return _rows_of(model, x, y, steps, "validation_data")
 
 
-def scored(model: Any, rows: Any, batch_size: int | None, verbose: int | str) -> dict[str, float]:
-    """The official metrics of a model on rows."""
-    return official_metrics(model, model.infer(rows, batch_size, verbose), rows)
+def scored(
+    model: Any,
+    rows: Any,
+    batch_size: int | None,
+    verbose: int | str,
+    confidence: float | None = None,
+) -> dict[str, float]:
+    """The official metrics of a model on rows, as `evaluate` returns them."""
+    predictions = model.infer(rows, batch_size, verbose)
+    return with_intervals(official_metrics, model, predictions, rows, confidence)
 
 
 def _weights_by_number(

@@ -1,7 +1,6 @@
 """A vector for a text, of any encoder, trained on pairs, scores, labels, or a teacher's vectors."""
 
 import dataclasses
-import itertools
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -149,6 +148,8 @@ class TextEmbedder(TaskModel):
     # The form of the rows of the last `fit`.
     _form: Form = "texts"
     _loss_of_fit: EmbeddingLoss | None = None
+    # Texts that the last `fit` learned from, on which the ranges of int8 are found.
+    _some_texts: tuple[str, ...] = ()
 
     @checked
     def __init__(
@@ -207,8 +208,7 @@ class TextEmbedder(TaskModel):
         self.build()
         small_vectors.check(self.width, truncate_dim, ranges)
         self.truncate_dim, self.vectors = truncate_dim, vectors
-        # Keras would track a list.
-        self.ranges = ranges and tuple(map(tuple, ranges))
+        self._set_ranges(ranges)
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -232,9 +232,19 @@ class TextEmbedder(TaskModel):
     def given_settings(self) -> dict[str, Any]:
         return {name: each for name, each in self.settings.items() if name != "ranges"}
 
+    @property
+    def traced_settings(self) -> dict[str, Any]:
+        # A change of the ranges, which are long, forgets all graphs.
+        return self.given_settings
+
     def remember(self, metrics: Mapping[str, float]) -> None:
         # Other weights give other numbers.
-        self.ranges = None
+        self._set_ranges(None)
+
+    def _set_ranges(self, ranges: Sequence[Sequence[float]] | None) -> None:
+        # Keras would track a list.
+        self.ranges = ranges and tuple(map(tuple, ranges))
+        self._functions.clear()
 
     @checked
     def calibrate(
@@ -263,8 +273,7 @@ class TextEmbedder(TaskModel):
             raise UserError("an embedder is calibrated on texts alone; remove y")
         whole: dict[str, Any] = {"truncate_dim": self.width, "vectors": small_vectors.FLOAT32}
         vectors = np.atleast_2d(self.predict(x, batch_size, verbose, **whole))
-        self.ranges = tuple(map(tuple, small_vectors.ranges_of(vectors)))
-        self._functions.clear()
+        self._set_ranges(small_vectors.ranges_of(vectors))
         return {"lowest": float(vectors.min()), "highest": float(vectors.max())}
 
     def check_settings(self) -> None:
@@ -472,12 +481,11 @@ class TextEmbedder(TaskModel):
                 f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
             )
         self._loss_of_fit = loss
+        none: tuple[str, ...] = ()
+        self._some_texts = none
         history = super().fit(x, y, *args, **kwargs)
-        if not isinstance(x, tf.data.Dataset) and not inputs.is_for_keras(x):
-            texts = itertools.chain.from_iterable(self.given(x, y).values)
-            some = [*itertools.islice(dict.fromkeys(texts), _CALIBRATED)]
-            if len(some) > 1:
-                self.calibrate(some, batch_size=kwargs.get("batch_size"), verbose=0)
+        if len(self._some_texts) > 1:
+            self.calibrate([*self._some_texts], batch_size=kwargs.get("batch_size"), verbose=0)
         return history
 
     @property
@@ -503,7 +511,10 @@ class TextEmbedder(TaskModel):
         return dataclasses.replace(rows, values=values)
 
     def learn_from(self, rows: Columns) -> None:
-        # Sets the form of the data, and checks that the loss fits them.
+        # Sets the form of the data, checks that the loss fits them, and keeps some for `calibrate`.
+        of_each = _CALIBRATED // len(rows.values)
+        texts = (text for column in rows.values for text in column[:of_each])
+        self._some_texts = tuple(dict.fromkeys(texts))
         self._take_up(form_of(rows))
         if rows.targets is not None:
             self._loss_now().check(self.target.numbers(rows))
@@ -765,13 +776,14 @@ class TextEmbedder(TaskModel):
         settings = cast(Any, model).settings
         # An export has no other signature than those that are seen.
         is_live = isinstance(model, cls) and not model.is_on_device()
-        whole = is_live and (truncate_dim, vectors) != (None, None)
+        if is_live and (truncate_dim, vectors) != (None, None):
+            options["whole"] = True
         if vectors is not None:
             vectors = checked_argument("vectors", vectors)
         truncate_dim = checked_argument("truncate_dim", truncate_dim)
         if truncate_dim is None:
             truncate_dim = settings.get("truncate_dim")
-        found = np.asarray(super().answers(model, *args, whole=whole, **options))
+        found = np.asarray(super().answers(model, *args, **options))
         rows = np.atleast_2d(found)
         return small_vectors.asked_for(rows, settings, truncate_dim, vectors).reshape(
             *found.shape[:-1], -1
@@ -786,7 +798,7 @@ class TextEmbedder(TaskModel):
         whole: bool = False,
         **options: Any,
     ) -> Asked:
-        # `prompt` is the name of a prompt, and `whole` asks for vectors as the encoder gives them.
+        # `prompt` is the name of a prompt; with `whole`, vectors are as the encoder gives them.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")

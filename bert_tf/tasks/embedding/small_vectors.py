@@ -114,7 +114,7 @@ def asked_for(
     truncate_dim: int | None = None,
     form: str | None = None,
 ) -> np.ndarray:
-    """The vectors that a model gave, as one call of `predict` asks for them.
+    """The vectors that a model gave, as one call of `predict` is to return them.
 
     >>> asked_for(np.array([[0.5, -1.0]], np.float32), {}, truncate_dim=1)
     array([[0.5]], dtype=float32)

@@ -142,4 +142,4 @@ def test_an_export_is_asked_for_vectors_by_the_command_line(model, tmp_path, cap
     asked = [str(out), str(tmp_path / "texts.txt"), "--out", str(tmp_path / "v.npy")]
     capsys.readouterr()
     assert main(["embed", *asked, "--vectors", "int8"]) == 2
-    assert "is a SavedModel, whose vectors is fixed; omit --vectors" in capsys.readouterr().err
+    assert "is a SavedModel, whose vectors are fixed; omit --vectors" in capsys.readouterr().err
