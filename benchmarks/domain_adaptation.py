@@ -13,14 +13,12 @@ import argparse
 import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import kept
-from benchmarks.arguments import existing
-from benchmarks.domain_vocabulary import columns, passages
+from benchmarks.domain_vocabulary import columns, parser_on_novels, passages
 from bert_tf.cli import command
 from bert_tf.io.atomic import write_text
 
@@ -100,18 +98,11 @@ def measure(arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = command.module_parser("benchmarks.domain_adaptation", __doc__)
-    parser.add_argument("--checkpoint", type=existing, required=True)
-    parser.add_argument("--novels", type=existing, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--words", type=int, default=48, help="words of a passage")
+    parser = parser_on_novels("benchmarks.domain_adaptation", __doc__ or "", [0, 1, 2])
     parser.add_argument("--steps", type=int, default=1000, help="of pre-training")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--masking", type=float, default=0.3)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
-    parser.add_argument("--rows", type=int, default=880, help="passages to train and to ask")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     stopped = "stopped; run the same command again to continue"
     return command.run("domain_adaptation", parser, argv, measure, stopped)
 

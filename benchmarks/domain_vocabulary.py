@@ -145,19 +145,25 @@ def measure(arguments: argparse.Namespace) -> None:
     print((arguments.out / "results.json").read_text())
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = command.module_parser("benchmarks.domain_vocabulary", __doc__)
+def parser_on_novels(module: str, doc: str, seeds: Sequence[int]) -> argparse.ArgumentParser:
+    """The options of benchmarks that fine-tune classifiers which name the book of a passage."""
+    parser = command.module_parser(module, doc)
     parser.add_argument("--checkpoint", type=existing, required=True)
     parser.add_argument("--novels", type=existing, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pieces", type=int, default=2000, help="new pieces")
     parser.add_argument("--words", type=int, default=48, help="words of a passage")
-    parser.add_argument("--updates", type=int, default=150, help="of 32 passages each")
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--rows", type=int, default=880, help="passages to train and to ask")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1], help="of the classifiers")
+    parser.add_argument("--seeds", type=int, nargs="*", default=seeds, help="of the classifiers")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = parser_on_novels("benchmarks.domain_vocabulary", __doc__ or "", [0, 1])
+    parser.add_argument("--pieces", type=int, default=2000, help="new pieces")
+    parser.add_argument("--updates", type=int, default=150, help="of 32 passages each")
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
     return command.run("domain_vocabulary", parser, argv, measure, "stopped")
 
 

@@ -1,6 +1,5 @@
 """What the tests of training share: a tokenized corpus, finished runs, processes to be killed."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,9 +9,8 @@ from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
-from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
-from tests.runs.lives import Nursery
+from tests.runs.lives import Nursery, killed_after
 
 
 @pytest.fixture(scope="session")
@@ -48,20 +46,12 @@ def pretrained(pretraining_yaml, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def finetuned(tmp_path_factory) -> tuple[Path, dict[str, float]]:
-    """A finished fine-tuning, and its metrics; `killed` beside it is the same after step 20."""
+    """A finished fine-tuning, and its metrics; `killed` next to it is the same after step 20."""
     folder = tmp_path_factory.mktemp("runs")
-    save = Checkpoints.save
-
-    def save_and_copy(self, model, step, evaluations):
-        save(self, model, step, evaluations)
-        if step == 20:
-            shutil.copytree(folder / "run", folder / "killed")
-
     config = load_config(
         tiny.write_finetuning(folder), ["train.learning_rate=0.005", "model.num_hidden_layers=2"]
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoints, "save", save_and_copy)
+    with killed_after(20, folder):
         return folder / "run", runs.finetune(config, folder / "run")
 
 

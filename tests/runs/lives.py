@@ -1,13 +1,19 @@
 """Runs in processes of their own, to be killed: each is forked from one that has imported all."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
+
+from bert_tf.training.checkpointing import Checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,3 +88,18 @@ def last_step(run: Path) -> int:
     """The step of the newest checkpoint, 0 before the first."""
     names = [path.name for path in (run / "checkpoints").glob("step-*")]
     return max((int(name.removeprefix("step-")) for name in names), default=0)
+
+
+@contextlib.contextmanager
+def killed_after(step: int, folder: Path) -> Iterator[None]:
+    """Copies `folder / "run"`, which is trained meanwhile, to `killed` when this step is saved."""
+    save = Checkpoints.save
+
+    def save_and_copy(self, model, saved, evaluations):
+        save(self, model, saved, evaluations)
+        if saved == step:
+            shutil.copytree(folder / "run", folder / "killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_and_copy)
+        yield

@@ -1,7 +1,6 @@
 """`bert-tf adapt` is a pre-training run that starts from a checkpoint, and measures it before."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from bert_tf import runs
 from bert_tf.checkpoints import of_run
 from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
-from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
+from tests.runs.lives import killed_after
 
 OPTIONS = ["--steps", "6", "--batch-size", "4", "--learning-rate", "0.001", "--masking", "0.3"]
 OPTIONS += ["--set", "train.max_length=24", "train.checkpoint_steps=2"]
@@ -25,17 +24,9 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def adapted(pretrained, text, tmp_path_factory):
-    """A finished run; `killed` beside it is the same after step 2."""
+    """A finished run; `killed` next to it is the same after step 2."""
     folder = tmp_path_factory.mktemp("adapted")
-    save = Checkpoints.save
-
-    def save_and_copy(self, model, step, evaluations):
-        save(self, model, step, evaluations)
-        if step == 2:
-            shutil.copytree(folder / "run", folder / "killed")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoints, "save", save_and_copy)
+    with killed_after(2, folder):
         command = ["adapt", str(pretrained), "--text", str(text), "--out", str(folder / "run")]
         assert main([*command, *OPTIONS]) == 0
     return folder / "run"
