@@ -158,8 +158,8 @@ def _cut(
 ) -> dict[str, Any]:
     """A row's outputs without the padding at the ends of lists, of which `groups` end together.
 
-    Padding is "" in texts, -1 in integers and 0 in other numbers; the first `least` entries are
-    none.
+    Padding is "" in texts, -1 in integers and 0 in other numbers. The first `least` entries are not
+    padding.
     """
     cut: dict[str, Any] = {}
     for group in groups:
@@ -175,7 +175,7 @@ def _cut_by_values(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[st
     """As `_cut`, for a model of another program or of bert_tf 0.2.0, whose lists are not known.
 
     Lists of the same length are taken to belong together. Numbers alone do not show padding: a
-    vector may end in zeros. `own` is width of a padded input -> the entries of this row in it.
+    vector may end in zeros. `own` maps the width of a padded input to this row's entries in it.
     """
     lists = {name: value for name, value in answer.items() if np.ndim(value)}
     # The labels are some of the classes, and have padding of their own.

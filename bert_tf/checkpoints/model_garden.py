@@ -225,7 +225,7 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes, read from the shapes of the tensors; UserError if these are of no BERT encoder."""
+    """The sizes, from the shapes of the tensors. Raises UserError if they are not those of BERT."""
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
     try:

@@ -232,7 +232,7 @@ def embed(arguments: argparse.Namespace) -> None:
 
 
 def mine(arguments: argparse.Namespace) -> None:
-    """Find hard negatives: passages that a model ranks high and that are no answers.
+    """Find hard negatives: passages that a model ranks high and that are not answers.
 
     bert-tf mine sentence-transformers/all-MiniLM-L6-v2 --data pairs.tsv --out train.jsonl
     bert-tf mine embedder.keras --data pairs.jsonl --corpus passages.txt --out train.jsonl

@@ -294,7 +294,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--negatives N", "negatives of a question (default: %(default)s)", default=3),
         option(
             "--range RANK",
-            "first and last rank of a negative among the passages that are no answers "
+            "first and last rank of a negative among the passages that are not answers "
             "(default: %(default)s)",
             dest="ranks",
             nargs=2,

@@ -1,4 +1,4 @@
-"""Hard negatives: passages that a model ranks high for a query, although they are not answers."""
+"""Hard negatives: passages that a model ranks high for a query although they are not answers."""
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def mine_negatives(
         asked, table = (
             v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-12) for v in (asked, table)
         )
-    # Besides the answers, the query itself may be among the passages.
+    # The answers and the query itself may be among the passages; they are not negatives.
     most = last + max(map(len, answers.values()), default=0) + 1
     places, scores = exact_search(asked, table, most)
     ids, found = [[*collection.passages][row] for row in firsts.values()], Found()
