@@ -252,7 +252,9 @@ class TaskModel(EncoderModel):
     def _with(self, **attributes: Any) -> Self:
         """This model, with the same weights, and other attributes."""
         model = object.__new__(type(self))
-        model.__dict__ |= self.__dict__ | attributes
+        # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would take the
+        # metrics in it for other ones, and `fit` would report these, which stay 0.
+        vars(model).update(vars(self) | attributes)
         return model
 
     def is_on_device(self) -> bool:

@@ -545,3 +545,22 @@ def test_labels_of_words_that_are_no_entities():
         ("cat", "NOUN"),
         ("sat", "VERB"),
     ]
+
+
+def test_what_a_model_does_between_two_fits_changes_neither(tmp_path):
+    """Copies of a model, which compute with other networks or settings, leave its metrics alone."""
+
+    def logs(between=lambda model: None):
+        model = tiny.classifier(labels=NAMES)
+        keras.utils.set_random_seed(0)
+        model.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+        between(model)
+        keras.utils.set_random_seed(0)
+        again = model.fit(TEXTS, LABELS, batch_size=8, validation_data=(TEXTS, LABELS), verbose=0)
+        return {name: values[-1] for name, values in again.history.items()}
+
+    alone = logs()
+    assert alone["loss"] > 0
+    exported = logs(lambda model: model.export(tmp_path / "model"))
+    asked = logs(lambda model: model.predict(TEXTS[:2], abstain=0.9, verbose=0))
+    assert exported == pytest.approx(alone, abs=1e-4) and asked == pytest.approx(alone, abs=1e-4)
