@@ -68,7 +68,7 @@ soak: $(READY)
 
 # A small version of every table of the paper, some hours: make paper-small ARGS="--help"
 paper-small: $(READY)
-	$(BIN)/python -m experiments.small $(ARGS)
+	$(BIN)/python -m bert_tf.experiments.small $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -31,9 +31,9 @@ from bert_tf.data.corpora.shard_data import ShardData
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.experiments.demo import docstrings
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW, WarmupLinearDecay
-from bert_tf.programs.demo import docstrings
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary_learning import learn_vocabulary
 

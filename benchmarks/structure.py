@@ -27,6 +27,8 @@ from bert_tf.cli.command import module_parser, run
 from bert_tf.errors import UserError
 
 ROOT = Path(__file__).parents[1]
+# The folders that bert_tf has a link to: they are imported as bert_tf.export and so on.
+LINKED = ("export", "experiments")
 # A program that prints, as JSON, the classes before keras.Model of a classifier, the names in
 # their bodies, and the files in which a function runs in `fit` and in `predict`.
 _PROGRAM = """
@@ -83,10 +85,13 @@ def _show(arguments: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             _check_out(arguments.before, Path(folder, "before"))
             columns = {arguments.before: counts(Path(folder, "before"))} | columns
+            moved = _moved(arguments.before, Path(folder, "before"))
     table = Table("", *columns)
     for row in columns["now"]:
         table.add_row(row, *(str(column.get(row, "")) for column in columns.values()))
     Console().print(table)
+    if arguments.before:
+        print(f"{moved} of the lines of the library were not saved: they are in experiments/ now")
 
 
 def _check_out(commit: str, folder: Path) -> None:
@@ -101,7 +106,7 @@ def _check_out(commit: str, folder: Path) -> None:
 
 def counts(root: Path) -> dict[str, object]:
     """What is counted of a checkout, by its name in the table."""
-    files = {folder: _files(root, folder) for folder in ("bert_tf", "export", "tests")}
+    files = {folder: _files(root, folder) for folder in ("bert_tf", *LINKED, "tests")}
     library = sources(root)
     trees = trees_of(root)
     of_model = _of_a_model(root)
@@ -114,6 +119,7 @@ def counts(root: Path) -> dict[str, object]:
     }
     return {
         "lines of the library": _lines(root, files["bert_tf"] + files["export"]),
+        "lines of the experiments": _lines(root, files["experiments"]),
         "lines of the tests": _lines(root, files["tests"]),
         "files below 40 lines": sum(
             len((root / each).read_text(encoding="utf-8").splitlines()) < 40
@@ -136,6 +142,17 @@ def counts(root: Path) -> dict[str, object]:
     }
 
 
+def _moved(commit: str, before: Path) -> int:
+    """The lines of the files that were the library's at a commit and are in experiments/ now."""
+    options = ("--find-renames", "--diff-filter=R", "--name-status", commit, "--", "*.py")
+    listed = ["git", "-C", str(ROOT), "diff", *options]
+    done = subprocess.run(listed, capture_output=True, text=True, check=True)
+    renamed = [line.split("\t")[1:] for line in done.stdout.splitlines()]
+    library = ("bert_tf/", "export/")
+    moved = [old for old, new in renamed if new.startswith("experiments/")]
+    return _lines(before, [old for old in moved if old.startswith(library)])
+
+
 def _files(root: Path, folder: str) -> list[str]:
     listed = ["git", "-C", str(root), "ls-files", f"{folder}/*.py"]
     return subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
@@ -146,15 +163,16 @@ def _lines(root: Path, files: list[str]) -> int:
 
 
 def sources(root: Path) -> dict[str, Path]:
-    """The files of the library by the names of their modules."""
+    """The files of the library and of the experiments by the names of their modules."""
     found = {}
-    for name, folder in (("bert_tf", root / "bert_tf"), ("bert_tf.export", root / "export")):
-        for path in folder.rglob("*.py"):
-            parts = path.relative_to(folder).with_suffix("").parts
-            if parts[0] == "export":  # the link to the folder export
+    for folder in ("bert_tf", *LINKED):
+        for path in (root / folder).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            if parts[0] in LINKED:
+                parts = ("bert_tf", *parts)
+            elif parts[1] in LINKED:  # the link to that folder
                 continue
-            stem = parts[:-1] if parts[-1] == "__init__" else parts
-            found[".".join((name, *stem))] = path
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 

@@ -6,9 +6,15 @@ import doctest
 import importlib
 from pathlib import Path
 
+from benchmarks import structure
+
 ROOT = Path(__file__).resolve().parents[1]
-# `bert_tf/export` is a link to `export`, which `rglob` does not follow.
-MODULES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "bert_tf" / "export").rglob("*.py")])
+# `rglob` does not follow links: `bert_tf/export` and `bert_tf/experiments`.
+MODULES = sorted(
+    path
+    for folder in ("bert_tf", *(f"bert_tf/{name}" for name in structure.LINKED))
+    for path in (ROOT / folder).rglob("*.py")
+)
 
 
 def module_name(path):

@@ -53,13 +53,13 @@ def test_the_foundations_know_no_tasks_and_no_runs():
             assert {room(each) for each in found} <= FOUNDATIONS, module
 
 
-def test_only_the_command_line_imports_programs():
-    found = {name for name, imported in GRAPH.items() if "programs" in map(room, imported)}
-    assert {each for each in found if room(each) != "programs"} == {"bert_tf.cli.commands"}
+def test_only_the_command_line_imports_experiments():
+    found = {name for name, imported in GRAPH.items() if "experiments" in map(room, imported)}
+    assert {each for each in found if room(each) != "experiments"} == {"bert_tf.cli.commands"}
 
 
-def test_programs_use_no_private_names_of_the_library():
-    trees = [tree for name, tree in TREES.items() if name.startswith("bert_tf.programs")]
+def test_experiments_use_no_private_names_of_the_library():
+    trees = [tree for name, tree in TREES.items() if name.startswith("bert_tf.experiments")]
     nodes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
     assert not [alias.name for node in nodes for alias in node.names if alias.name[0] == "_"]
 

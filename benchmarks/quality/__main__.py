@@ -1,6 +1,7 @@
 """Fine-tuning quality and time compared with transformers on PyTorch, over several seeds.
 
-    python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
+    python -m bert_tf.experiments.squad.split_by_article dev-v1.1.json --train 38 \
+        --out squad_by_article
     python -m benchmarks.quality --checkpoint FOLDER --data DATA --glue GLUE \
         --squad squad_by_article --out experiments/results/quality
 

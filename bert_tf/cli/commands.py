@@ -25,7 +25,7 @@ def demo(arguments: argparse.Namespace) -> None:
     bert-tf demo
     bert-tf demo --out /tmp/demo
     """
-    from bert_tf.programs.demo import run
+    from bert_tf.experiments.demo import run
 
     run(arguments.out)
 
@@ -334,7 +334,7 @@ def report(arguments: argparse.Namespace) -> None:
     bert-tf report runs/* --out results.html
     bert-tf report runs/cola runs/squad --out results.md
     """
-    from bert_tf.programs.report import report as write
+    from bert_tf.experiments.report import report as write
 
     write(arguments.runs, arguments.out)
 

@@ -39,10 +39,10 @@ def commit() -> str:
 
 
 def report(*arguments: Any, **options: Any) -> None:
-    """The former name of `bert_tf.programs.report.report`; it works until version 0.4."""
+    """The former name of `bert_tf.experiments.report.report`; it works until version 0.4."""
     warnings.warn(
-        "bert_tf.report.report is now bert_tf.programs.report.report",
+        "bert_tf.report.report is now bert_tf.experiments.report.report",
         DeprecationWarning,
         stacklevel=2,
     )
-    importlib.import_module("bert_tf.programs.report").report(*arguments, **options)
+    importlib.import_module("bert_tf.experiments.report").report(*arguments, **options)

@@ -1,41 +1,39 @@
 """Lays a left-to-right and a right-to-left pre-training side by side, to be fine-tuned as one.
 
-    python -m experiments.pretraining.side_by_side runs/left_to_right runs/right_to_left --out both
+    python -m bert_tf.experiments.pretraining.side_by_side runs/left_to_right \\
+        runs/right_to_left --out both
     bert-tf finetune experiments/glue/sst2.yaml --out runs/sst2 --set init.checkpoint=both
 
 Each token's vector is then what both say of it, end to end, as in ELMo (paper, section 5.1).
 """
 
-import argparse
 import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import ENCODER, Content
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 
-WAYS = ("left_to_right", "right_to_left")
 
-
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Writes the checkpoint; returns the exit code, see `bert_tf.cli.command`."""
-
-    parser = command.module_parser("experiments.pretraining.side_by_side", __doc__)
-    for way in WAYS:
-        parser.add_argument(way, type=Path, help=f"a {way.replace('_', '-')} pre-training")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
-
-    def work(given: argparse.Namespace) -> None:
-        join(given.left_to_right, given.right_to_left, given.out)
-
-    return command.run("side_by_side", parser, None, work, "stopped")
+    return program(
+        "pretraining.side_by_side",
+        __doc__,
+        argv,
+        join,
+        option("left_to_right RUN", "a left-to-right pre-training", type=Path),
+        option("right_to_left RUN", "a right-to-left pre-training", type=Path),
+        option("--out DIR", "where to write", type=Path, required=True),
+    )
 
 
 def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
@@ -45,7 +43,8 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
         UserError: one of the two is no checkpoint, goes the other way, or has another size or
             vocabulary; `out` exists.
     """
-    left, right = _open(left_to_right, WAYS[0]), _open(right_to_left, WAYS[1])
+    left = _open(left_to_right, "left_to_right")
+    right = _open(right_to_left, "right_to_left")
     for field, value in left.encoder.to_dict().items():
         other = getattr(right.encoder, field)
         if field != "attention" and value != other:

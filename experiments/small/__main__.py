@@ -1,7 +1,7 @@
 """Every table of the paper in a small version, for two CPU cores.
 
-    python -m experiments.small --data DATA --out OUT --glue GLUE --checkpoint FOLDER
-    python -m experiments.small --data DATA --out OUT --tables 5 6
+    python -m bert_tf.experiments.small --data DATA --out OUT --glue GLUE --checkpoint FOLDER
+    python -m bert_tf.experiments.small --data DATA --out OUT --tables 5 6
 
 Tables 5 and 6 and figure 4 are made of pre-trainings of our own, tables 1 to 4 and 7 of a published
 checkpoint. What is done is not done again, and what was stopped goes on. What fails is passed over,
@@ -10,74 +10,61 @@ and OUT/report.md. Calls with different tables may share OUT: one of 1 2 3 4 7 a
 others, each with TF_NUM_INTRAOP_THREADS=1 in its environment, keep two cores busier than one call.
 """
 
-import argparse
+import logging
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.programs.report import report
-from experiments.small import checks, process
-from experiments.small.choice import choose
-from experiments.small.job import Job, Sources
-from experiments.small.plan import TABLES, jobs
-from experiments.small.remembered import known_sources, remember
+from bert_tf.experiments.report import report
+from bert_tf.experiments.small import checks, process
+from bert_tf.experiments.small.choice import choose
+from bert_tf.experiments.small.job import Job, Sources
+from bert_tf.experiments.small.plan import TABLES, jobs
+from bert_tf.experiments.small.remembered import known_sources, remember
 
 
-class _Parser(command.Parser):
-    """Leaves in `passed_on` what is for the jobs too: `command.run` takes `quiet` away."""
-
-    def parse_args(self, *given, **more) -> argparse.Namespace:
-        arguments = super().parse_args(*given, **more)
-        arguments.passed_on = ["--quiet"] if "quiet" in arguments else []
-        return arguments
-
-
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Does all jobs; returns the exit code, see `bert_tf.cli.command`."""
-    stopped = "stopped; start the same command again to go on"
-    return command.run("experiments.small", _parser(), None, _work, stopped)
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="python -m experiments.small",
-        description=__doc__.splitlines()[0],
-        epilog="example:\n  python -m experiments.small --data data --out runs/small "
-        "--tables 5 'figure 4'",
+    return program(
+        "small",
+        __doc__,
+        argv,
+        _work,
+        option(
+            "--data DIR",
+            "holds novels, wikitext2, wnut17, codah and squad",
+            type=Path,
+            required=True,
+        ),
+        option(
+            "--out DIR",
+            "folder of all results; some 15 GB for all tables with a checkpoint of 22 million "
+            "weights",
+            type=Path,
+            required=True,
+        ),
+        option("--glue DIR", "holds CoLA and SST-2 as GLUE has them", type=Path),
+        option("--checkpoint PATH", "a published checkpoint, of any format", type=Path),
+        option("--tables", "only these", nargs="+", choices=TABLES, default=TABLES),
+        stopped="stopped; start the same command again to go on",
     )
-    parser.add_argument(
-        "--data", type=Path, required=True, help="holds novels, wikitext2, wnut17, codah and squad"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="folder of all results; some 15 GB for all tables with a checkpoint of 22 million "
-        "weights",
-    )
-    parser.add_argument("--glue", type=Path, help="holds CoLA and SST-2 as GLUE has them")
-    parser.add_argument("--checkpoint", type=Path, help="a published checkpoint, of any format")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES, help="only these")
-    return parser
 
 
-def _work(arguments: argparse.Namespace) -> None:
-    for name in ("data", "glue", "checkpoint"):
-        path = getattr(arguments, name)
-        if path is not None and not path.is_dir():
+def _work(tables: Sequence[str], **given: Path) -> None:
+    for name, path in given.items():
+        if name != "out" and path is not None and not path.is_dir():
             raise UserError(f"--{name} {path} is no folder")
-    given = (arguments.data, arguments.out, arguments.glue, arguments.checkpoint)
-    sources = Sources(*(path and path.resolve() for path in given))
+    sources = Sources(**{name: path and path.resolve() for name, path in given.items()})
     known = known_sources(sources)
-    chosen = choose(sources, arguments.tables)
+    chosen = choose(sources, tables)
     checks.check(chosen, sources.checkpoint)
     remember(known)
     began = time.monotonic()
-    _do_all(chosen, arguments.passed_on)
+    _do_all(chosen)
     # What failed here because another call was at it may be done by now.
     left = [job.name for job in chosen if not job.makes.exists()]
     minutes = (time.monotonic() - began) / 60
@@ -92,8 +79,9 @@ def _work(arguments: argparse.Namespace) -> None:
         )
 
 
-def _do_all(chosen: Sequence[Job], options: Sequence[str]) -> None:
+def _do_all(chosen: Sequence[Job]) -> None:
     """Does the jobs, and warns of those that fail and of those that are passed over for it."""
+    options = [] if logger.isEnabledFor(logging.INFO) else ["--quiet"]
     for number, job in enumerate(chosen, start=1):
         if job.makes.exists():
             continue

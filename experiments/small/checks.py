@@ -6,8 +6,8 @@ from pathlib import Path
 from bert_tf.checkpoints import reading
 from bert_tf.config.changes import difference
 from bert_tf.errors import UserError
+from bert_tf.experiments.small.job import Job
 from bert_tf.runs.run_folder import RunFolder
-from experiments.small.job import Job
 
 # Of the activations that table 7 reads, some are of the last four layers.
 _LAYERS = 4
@@ -29,7 +29,7 @@ def check(chosen: Sequence[Job], checkpoint: Path | None) -> None:
     to_do = [job for job in chosen if not job.makes.exists()]
     _check_given(to_do)
     readers = [job for job in to_do if checkpoint in job.given]
-    if readers:
+    if checkpoint is not None and readers:
         models = [job.config().model for job in readers]
         of_features = any(getattr(model, "features", None) for model in models)
         _check_checkpoint(checkpoint, _LAYERS if of_features else 1)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.console import logger
 from bert_tf.errors import UserError
-from experiments.small.job import Job, Sources
-from experiments.small.plan import jobs
+from bert_tf.experiments.small.job import Job, Sources
+from bert_tf.experiments.small.plan import jobs
 
 
 def choose(sources: Sources, names: Sequence[str]) -> list[Job]:
@@ -19,7 +19,7 @@ def choose(sources: Sources, names: Sequence[str]) -> list[Job]:
     complete = Sources(*(path or sources.data for path in sources))
     lacking = [name for name, path in sources._asdict().items() if path is None]
     for name in lacking:
-        kept = {job.makes for job in jobs(complete._replace(**{name: None}))}
+        kept = {job.makes for job in jobs(Sources(**complete._asdict() | {name: None}))}
         lost = _tables(job for job in jobs(complete) if job.makes not in kept)
         left_out = [
             f"a part of {_called(table)}" if table in possible else _called(table)

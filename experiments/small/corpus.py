@@ -1,6 +1,6 @@
 """Writes novels and WikiText as one corpus, a sentence a line, a blank line between documents.
 
-    python -m experiments.small.corpus --novels novels --wikitext wikitext2/train.txt \\
+    python -m bert_tf.experiments.small.corpus --novels novels --wikitext wikitext2/train.txt \\
         --out corpus.txt
 
 An article is one document; a novel is cut into documents of the size of a chapter, so that some of
@@ -8,12 +8,12 @@ each are held out, and the book alone does not show which sentence is the next. 
 has replaced by <unk> are left out.
 """
 
-import argparse
 import itertools
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.cli import command
+from bert_tf.cli.command import option, program
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.io.atomic import atomic_path
 
@@ -21,17 +21,17 @@ from bert_tf.io.atomic import atomic_path
 _CHAPTER = 200
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Writes the corpus; returns the exit code, see `bert_tf.cli.command`."""
-    parser = command.module_parser("experiments.small.corpus", __doc__)
-    parser.add_argument("--novels", required=True, metavar="DIR", help="text files, one a novel")
-    parser.add_argument("--wikitext", nargs="+", default=[], metavar="FILE", help="as it comes")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
-
-    def work(arguments: argparse.Namespace) -> None:
-        write(arguments.novels, arguments.wikitext, arguments.out)
-
-    return command.run("corpus", parser, None, work, "stopped; nothing was written")
+    return program(
+        "small.corpus",
+        __doc__,
+        argv,
+        write,
+        option("--novels DIR", "text files, one a novel", required=True),
+        option("--wikitext FILE", "as it comes", nargs="+", default=[]),
+        option("--out FILE", "the file to write", type=Path, required=True),
+    )
 
 
 def write(novels: str, wikitext: list[str], out: Path) -> None:

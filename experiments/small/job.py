@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
@@ -62,7 +62,7 @@ class Job:
         needs: what it reads that is there once the jobs that make it are done.
         is_run: whether `makes` is in a run folder, which the report shows.
         stands_for: if the run is on data in place of the paper's, the key of the paper's data in
-            `bert_tf.programs.report.paper.BENCHMARKS`.
+            `bert_tf.experiments.report.paper.BENCHMARKS`.
     """
 
     tables: tuple[str, ...]
@@ -86,7 +86,7 @@ class Job:
 
 
 def run_job(
-    tables: tuple[str, ...], command: str, config: Path, run: Path, settings: Settings, **more
+    tables: tuple[str, ...], command: str, config: Path, run: Path, settings: Settings, **more: Any
 ) -> Job:
     """A run of `bert-tf`.
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
+from bert_tf.experiments.small.job import Job, Settings, Sources, run_job
+from bert_tf.experiments.small.tasks import finetune_job
 from bert_tf.runs.run_folder import METRICS_FILE
-from experiments.small.job import Job, Settings, Sources, run_job
-from experiments.small.tasks import finetune_job
 
 _HERE = Path(__file__).parent
 _SIZES = ("2x128x2", "4x256x4")
@@ -74,7 +74,7 @@ def pretrainings(sources: Sources) -> list[Job]:
     ways, joined = [folder / way for way in _DIRECTIONS], folder / "side_by_side"
     join = Job(
         ("5",),
-        "experiments.pretraining.side_by_side",
+        "bert_tf.experiments.pretraining.side_by_side",
         (*map(str, ways), "--out", str(joined)),
         joined,
         needs=tuple(way / METRICS_FILE for way in ways),

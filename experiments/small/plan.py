@@ -1,8 +1,8 @@
 """What the small tables are made of: every job, in an order in which each finds what it needs."""
 
-from experiments.small.job import Job, Sources
-from experiments.small.own_tables import finetunings, pretrainings
-from experiments.small.published_tables import runs_of_published
+from bert_tf.experiments.small.job import Job, Sources
+from bert_tf.experiments.small.own_tables import finetunings, pretrainings
+from bert_tf.experiments.small.published_tables import runs_of_published
 
 TABLES = ("1", "2", "3", "4", "5", "6", "7", "figure 4")
 
@@ -26,7 +26,7 @@ def _preparation(sources: Sources) -> list[Job]:
     return [
         Job(
             own,
-            "experiments.small.corpus",
+            "bert_tf.experiments.small.corpus",
             ("--novels", str(novels), "--wikitext", str(wikitext), "--out", str(corpus)),
             corpus,
             given=(novels, wikitext),
@@ -40,7 +40,7 @@ def _preparation(sources: Sources) -> list[Job]:
         ),
         Job(
             ("2", "5"),
-            "experiments.squad.split_by_article",
+            "bert_tf.experiments.squad.split_by_article",
             (str(squad), "--train", "38", "--out", str(parts)),
             # The one that is written last.
             parts / "dev-v1.1.json",

@@ -24,7 +24,8 @@ def run(command: Sequence[str]) -> str | None:
         KeyboardInterrupt: Ctrl-C has stopped this process or the command.
         SystemExit: SIGTERM has; with the exit code for that.
     """
-    child, stopped = None, False
+    child: subprocess.Popen | None = None
+    stopped = False
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopped

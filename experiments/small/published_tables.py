@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
-from bert_tf.programs.squad_ensemble import metrics_file
+from bert_tf.experiments.small.job import Job, Sources
+from bert_tf.experiments.small.tasks import finetune_job
+from bert_tf.experiments.squad_ensemble import metrics_file
 from bert_tf.runs.run_folder import METRICS_FILE
 from bert_tf.tasks.token_classification.model import FEATURES
-from experiments.small.job import Job, Sources
-from experiments.small.tasks import finetune_job
 
 _CONFIGS = Path(__file__).parent / "checkpoint"
 
@@ -65,7 +65,7 @@ def _ensemble(sources: Sources) -> Job:
     gold = sources.squad / "dev-v1.1.json"
     return Job(
         ("2",),
-        "bert_tf.programs.squad_ensemble",
+        "bert_tf.experiments.squad_ensemble",
         (*trials, "--data", str(gold), "--out", str(answers)),
         metrics_file(answers),
         needs=(run / METRICS_FILE, gold),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bert_tf.checkpoints.plain_json import read_object
 from bert_tf.errors import UserError
+from bert_tf.experiments.small.job import Sources
 from bert_tf.io.atomic import write_text
-from experiments.small.job import Sources
 
 _FILE = "sources.json"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.small.job import Job, Settings, Sources, run_job
+from bert_tf.experiments.small.job import Job, Settings, Sources, run_job
 
 
 class _Data(NamedTuple):

@@ -1,6 +1,7 @@
 """The counts of the structure are those of the sources and of the classes themselves."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,6 +26,21 @@ def test_lines_are_those_of_the_files_that_git_knows(found):
     assert found["lines of the library"] == sum(
         len((ROOT / each).read_text(encoding="utf-8").splitlines()) for each in files
     )
+
+
+def test_lines_that_moved_to_the_experiments_are_not_called_saved(monkeypatch, tmp_path):
+    repository, before = tmp_path / "now", tmp_path / "before"
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    (repository / "bert_tf").mkdir(parents=True)
+    for name in ("demo", "io"):
+        (repository / "bert_tf" / f"{name}.py").write_text(f"{name} = 1\n" * 5)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "before"]):
+        subprocess.run([*git, *command], check=True)
+    shutil.copytree(repository, before)
+    (repository / "experiments").mkdir()
+    subprocess.run([*git, "mv", "bert_tf/demo.py", "experiments/demo.py"], check=True)
+    monkeypatch.setattr(structure, "ROOT", repository)
+    assert structure._moved("HEAD", before) == 5
 
 
 def test_classes_and_names_are_those_of_a_classifier(found):

@@ -89,7 +89,7 @@ def test_help_and_mistakes_answer_without_tensorflow_and_programs():
         "try: bert_tf.cli.parser.main(['--help'])\n"
         "except SystemExit: pass\n"
         "assert bert_tf.cli.parser.main(['finetune', 'missing.yaml', '--out', 'run']) == 2\n"
-        "heavy = {'tensorflow', 'keras', 'numpy', 'bert_tf.programs'} & set(sys.modules)\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'bert_tf.experiments'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = python("-c", script)

@@ -144,7 +144,7 @@ def test_the_reference_has_what_the_pages_import():
             for name in names.split(", "):
                 # Modules, and what the demo makes its data of.
                 is_there = any(f"{each}.".startswith(f"{module}.{name}.") for each in named)
-                assert is_there or module == "bert_tf.programs.demo", name
+                assert is_there or module == "bert_tf.experiments.demo", name
 
 
 def test_what_is_looked_for_is_found():

@@ -10,9 +10,11 @@ from bert_tf.checkpoints import conversion, reading
 from bert_tf.cli.parser import main
 from bert_tf.encoder.ablations import OneWayEncoder, encoder_for
 from bert_tf.errors import UserError
+from bert_tf.experiments.pretraining import side_by_side
 from bert_tf.text import Tokenizer
-from experiments.pretraining import side_by_side
 from tests.tiny import VOCABULARY, encoder_config, write_finetuning
+
+WAYS = ("left_to_right", "right_to_left")
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def ways(tmp_path_factory):
     """A checkpoint of each direction, and one that is narrower."""
     folder = tmp_path_factory.mktemp("ways")
     tokenizer = Tokenizer(VOCABULARY)
-    for way in side_by_side.WAYS:
+    for way in WAYS:
         encoder = encoder_for(encoder_config(attention=way))
         conversion.save(encoder, folder / way, tokenizer=tokenizer)
     narrow = encoder_for(encoder_config(4, attention="right_to_left"))
@@ -29,14 +31,14 @@ def ways(tmp_path_factory):
 
 
 def test_both_are_read_back_whole(ways, tmp_path):
-    side_by_side.join(*(ways / way for way in side_by_side.WAYS), tmp_path / "both")
+    side_by_side.join(*(ways / way for way in WAYS), tmp_path / "both")
 
     checkpoint = reading.find(tmp_path / "both")
     assert checkpoint.read_vocabulary() == tuple(VOCABULARY)
     model = TextClassifier(encoder_for(checkpoint.encoder), None, range(2))
     report = checkpoint.fill(model)
     assert {name.split("/")[-2] for name in report.new} == {"pooler", "classifier"}
-    for way, found in zip(side_by_side.WAYS, model.encoder.towers().values(), strict=True):
+    for way, found in zip(WAYS, model.encoder.towers().values(), strict=True):
         expected = OneWayEncoder.from_checkpoint(ways / way)
         assert found.config.hidden_size == expected.config.hidden_size
         ours = {weight.path.split("encoder/", 1)[-1]: weight for weight in expected.weights}
@@ -50,7 +52,7 @@ def test_both_are_read_back_whole(ways, tmp_path):
 
 
 def test_what_does_not_belong_together_is_refused(ways, tmp_path):
-    left, right = (ways / way for way in side_by_side.WAYS)
+    left, right = (ways / way for way in WAYS)
     with pytest.raises(UserError, match="reads right_to_left, where left_to_right is required"):
         side_by_side.join(right, left, tmp_path / "both")
     with pytest.raises(UserError, match="hidden_size is 8 in .*, and 4 in"):
@@ -64,7 +66,7 @@ def test_what_does_not_belong_together_is_refused(ways, tmp_path):
 @pytest.mark.parametrize("bilstm", [False, True])
 def test_it_is_fine_tuned_and_evaluated_like_any_other(ways, tmp_path, bilstm):
     both = tmp_path / "both"
-    side_by_side.join(*(ways / way for way in side_by_side.WAYS), both)
+    side_by_side.join(*(ways / way for way in WAYS), both)
     config = write_finetuning(tmp_path)
     settings = [
         *(f"model.{size}=null" for size in ("hidden_size", "num_hidden_layers")),

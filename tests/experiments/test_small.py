@@ -9,12 +9,12 @@ import pytest
 from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
-from bert_tf.programs.report.paper import BENCHMARKS
-from experiments.small import __main__ as small
-from experiments.small import corpus
-from experiments.small.choice import choose
-from experiments.small.job import Sources
-from experiments.small.plan import TABLES, jobs
+from bert_tf.experiments.report.paper import BENCHMARKS
+from bert_tf.experiments.small import __main__ as small
+from bert_tf.experiments.small import corpus
+from bert_tf.experiments.small.choice import choose
+from bert_tf.experiments.small.job import Sources
+from bert_tf.experiments.small.plan import TABLES, jobs
 
 FOLDER = Path(corpus.__file__).parent
 
@@ -205,8 +205,7 @@ def started(sources, monkeypatch):
     def start(*options, without=()):
         names = [name for name in Sources._fields if name not in without]
         command = [f"--{name}={getattr(sources, name)}" for name in names]
-        monkeypatch.setattr(sys, "argv", ["experiments.small", *command, *options])
-        return small.main()
+        return small.main([*command, *options])
 
     start.jobs, start.pages = fake, pages
     return start
@@ -242,7 +241,7 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
         f"warning: wnut17_left_to_right is passed over: it needs {needed}, which is not there"
         in told
     )
-    assert told[-1].startswith("experiments.small: error: not done: left_to_right, side_by_side, ")
+    assert told[-1].startswith("small: error: not done: left_to_right, side_by_side, ")
     done = started.jobs.done
     assert {"bert", "no_nsp", "right_to_left", "wnut17_bert", "wnut17_bert_2000"} <= set(done)
     left_out = ("left_to_right", "bilstm", "side_by_side")

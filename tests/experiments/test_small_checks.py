@@ -7,10 +7,10 @@ import pytest
 from bert_tf.checkpoints import conversion
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.experiments.small.checks import check
+from bert_tf.experiments.small.job import Sources
+from bert_tf.experiments.small.plan import jobs
 from bert_tf.runs.run_folder import RunFolder
-from experiments.small.checks import check
-from experiments.small.job import Sources
-from experiments.small.plan import jobs
 from tests import tiny
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from experiments.small import process
+from bert_tf.experiments.small import process
 
 # Notes on SIGTERM that it has saved, in the file that is named, and ends.
 SAVING = """

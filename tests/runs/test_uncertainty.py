@@ -9,8 +9,8 @@ import pytest
 
 import bert_tf
 from bert_tf.cli.parser import main
-from bert_tf.programs.report import report
-from bert_tf.programs.report.comparison import mcnemar
+from bert_tf.experiments.report import report
+from bert_tf.experiments.report.comparison import mcnemar
 from bert_tf.tasks import uncertainty
 from tests import tiny
 

@@ -22,7 +22,7 @@ class QuestionAnsweringData(FinetuningData):
     """Whether a context may hold no answer (SQuAD 2.0); the model can then answer so."""
     extra_train: FilePaths | None = None
     """More training files in SQuAD's form, such as those that `python -m
-    bert_tf.programs.trivia_qa` makes of TriviaQA (paper, section 4.2).
+    bert_tf.experiments.trivia_qa` makes of TriviaQA (paper, section 4.2).
     """
     stride: Count = 128
     """A long context is read in windows that start this many pieces apart. The default is that of

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.programs import squad_ensemble
-from bert_tf.programs.squad_ensemble import combine
+from bert_tf.experiments import squad_ensemble
+from bert_tf.experiments.squad_ensemble import combine
 from tests import tiny_questions
 
 

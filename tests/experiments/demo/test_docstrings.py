@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.programs.demo import docstrings
+from bert_tf.experiments.demo import docstrings
 
 MODULE = '''"""The bags of the post office."""
 raise SystemExit("this file was run")

@@ -117,8 +117,8 @@ def run(out: str | os.PathLike) -> None:
     from bert_tf import runs
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
+    from bert_tf.experiments.demo import summary
     from bert_tf.interpret import inspect
-    from bert_tf.programs.demo import summary
 
     _title("Pre-training BERT on this text")
     config = load_config_for("pretrain", PretrainingRun, out / "pretraining.yaml")
@@ -175,7 +175,7 @@ def _read_documentation(folder: Path) -> dict:
     manifest = folder / "manifest.json"
     if manifest.exists():
         return json.loads(manifest.read_text(encoding="utf-8"))
-    from bert_tf.programs.demo import docstrings, passages
+    from bert_tf.experiments.demo import docstrings, passages
 
     _title("Reading the documentation strings of the installed libraries")
     with stages("files") as progress:
@@ -232,7 +232,7 @@ def _columns(file: Path) -> tuple[list[str], list[str]]:
 
 
 def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
-    from bert_tf.programs.demo import summary
+    from bert_tf.experiments.demo import summary
     from bert_tf.report.curves import read_curves
 
     _title("Drawing the results")

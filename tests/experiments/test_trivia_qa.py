@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.programs import trivia_qa
+from bert_tf.experiments import trivia_qa
 from bert_tf.tasks.question_answering.squad import answer_bytes, read_squad
 
 

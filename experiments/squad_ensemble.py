@@ -1,6 +1,6 @@
 """Combines the SQuAD predictions of several runs.
 
-    python -m bert_tf.programs.squad_ensemble runs/seven/trials/* --data squad/dev-v1.1.json \\
+    python -m bert_tf.experiments.squad_ensemble runs/seven/trials/* --data squad/dev-v1.1.json \\
         --out answers.json
 
 `bert-tf finetune` and `bert-tf evaluate` write the n best answers of a run to its folder

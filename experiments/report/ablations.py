@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.programs.report import facts as of
-from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import ReportRow, ReportSection
-from bert_tf.programs.report.paper import distinct_names
-from bert_tf.programs.report.tables import cells, training_parts
+from bert_tf.experiments.report import facts as of
+from bert_tf.experiments.report.facts import RunFacts
+from bert_tf.experiments.report.page import ReportRow, ReportSection
+from bert_tf.experiments.report.paper import distinct_names
+from bert_tf.experiments.report.tables import cells, training_parts
 from bert_tf.report.plots import Line, draw_lines
 
 

@@ -56,7 +56,7 @@ def picture_name(number: int) -> str:
 
 def to_html(title: str, intro: Sequence[str], sections: Sequence[ReportSection]) -> str:
     """The page as one file, with its pictures inside."""
-    template = TEMPLATES.get_template("bert_tf/programs/report/page.html")
+    template = TEMPLATES.get_template("bert_tf/experiments/report/page.html")
     return template.render(title=title, intro=intro, sections=sections)
 
 

@@ -1,6 +1,6 @@
 """Converts TriviaQA to the SQuAD format, to train on it together with SQuAD or before it.
 
-    python -m bert_tf.programs.trivia_qa --questions qa/wikipedia-train.json \\
+    python -m bert_tf.experiments.trivia_qa --questions qa/wikipedia-train.json \\
         --evidence evidence/wikipedia --out triviaqa-train.json
 
 As in the BERT paper (section 4.2), a context is the first 400 words of a Wikipedia document of a

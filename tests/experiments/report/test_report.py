@@ -9,17 +9,17 @@ import pytest
 
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
-from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.programs.report import report
-from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import ReportRow, ReportSection, to_html, to_markdown
-from bert_tf.programs.report.paper import (
+from bert_tf.experiments.report import report
+from bert_tf.experiments.report.facts import RunFacts
+from bert_tf.experiments.report.page import ReportRow, ReportSection, to_html, to_markdown
+from bert_tf.experiments.report.paper import (
     BENCHMARKS,
     benchmark_of,
     distinct_benchmarks,
     distinct_names,
 )
-from bert_tf.programs.report.tables import glue_sections
+from bert_tf.experiments.report.tables import glue_sections
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.runs.run_folder import RunFolder
 
 COLA = "{path: CoLA, format: cola}"
@@ -280,7 +280,7 @@ def test_markdown_has_its_pictures_beside_it_and_deletes_nothing_there(cola, tmp
 def test_the_former_name_of_the_function_still_works(cola, tmp_path):
     from bert_tf.report import report as former
 
-    with pytest.warns(DeprecationWarning, match="is now bert_tf.programs.report.report"):
+    with pytest.warns(DeprecationWarning, match="is now bert_tf.experiments.report.report"):
         former([cola], out=tmp_path / "page.md")
     assert "my_cola" in (tmp_path / "page.md").read_text()
 

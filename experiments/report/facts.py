@@ -8,9 +8,9 @@ from bert_tf.checkpoints import of_run, reading
 from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.experiments.report.paper import Benchmark, benchmark_of
+from bert_tf.experiments.squad_ensemble import metrics_file
 from bert_tf.io.json_files import read_json
-from bert_tf.programs.report.paper import Benchmark, benchmark_of
-from bert_tf.programs.squad_ensemble import metrics_file
 from bert_tf.report.curves import Curves, read_curves
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.search import kept_summary

@@ -1,6 +1,6 @@
 """Packs the predictions of several runs into a zip file for the GLUE server.
 
-    python -m bert_tf.programs.glue_submission runs/glue/* --out submission.zip --fill
+    python -m bert_tf.experiments.glue_submission runs/glue/* --out submission.zip --fill
 
 The server (gluebenchmark.com) requires predictions for every test set of the benchmark: CoLA.tsv,
 SST-2.tsv and so on. A run has them in its folder `predictions` if the test files were next to its

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bert_tf.errors import UserError
-from bert_tf.programs.demo.prose import sentences
+from bert_tf.experiments.demo.prose import sentences
 
 STANDARD_LIBRARY = "python"
 LIBRARIES = (STANDARD_LIBRARY, "numpy", "scipy", "sklearn", "tensorflow", "keras")

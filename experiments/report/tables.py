@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import ReportRow, ReportSection
-from bert_tf.programs.report.paper import BENCHMARKS, distinct_names
+from bert_tf.experiments.report.facts import RunFacts
+from bert_tf.experiments.report.page import ReportRow, ReportSection
+from bert_tf.experiments.report.paper import BENCHMARKS, distinct_names
 from bert_tf.report.curves import draw_curves
 
 # The curves that are drawn if a run logged them.

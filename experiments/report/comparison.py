@@ -9,8 +9,8 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
 from bert_tf.data.columns import Columns, Target
 from bert_tf.errors import UserError
-from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import ReportRow, ReportSection
+from bert_tf.experiments.report.facts import RunFacts
+from bert_tf.experiments.report.page import ReportRow, ReportSection
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.tasks.uncertainty import bootstrap, intervals

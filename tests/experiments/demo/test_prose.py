@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.programs.demo.prose import reads_as_english, sentences
+from bert_tf.experiments.demo.prose import reads_as_english, sentences
 
 NUMPYDOC = """
     Weigh the parcels of a van

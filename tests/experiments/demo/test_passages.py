@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.programs.demo import passages
-from bert_tf.programs.demo.docstrings import Passage
+from bert_tf.experiments.demo import passages
+from bert_tf.experiments.demo.docstrings import Passage
 
 SIZES = {"train": 6, "dev": 3, "test": 3}
 LIBRARIES = ("letters", "parcels", "vans")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bert_tf.errors import UserError
+from bert_tf.experiments.demo.docstrings import Passage
 from bert_tf.io.atomic import write_text
-from bert_tf.programs.demo.docstrings import Passage
 
 # Examples of each class: 900 in a split of the demo's six classes. So few labels do not teach the
 # meaning of all words, which shows what pre-training brings. An accuracy on 900 examples has a

@@ -12,9 +12,9 @@ import yaml
 from rich.console import Console
 
 from bert_tf.errors import UserError
-from bert_tf.programs import demo
-from bert_tf.programs.demo import docstrings, passages, summary
-from bert_tf.programs.demo.docstrings import Passage
+from bert_tf.experiments import demo
+from bert_tf.experiments.demo import docstrings, passages, summary
+from bert_tf.experiments.demo.docstrings import Passage
 from tests import tiny
 
 ACCURACIES = {"always the same library": 0.25, "without pre-training": 0.5, "with it": 0.75}

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -13,13 +14,13 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.experiments.report.ablations import find_ablations
+from bert_tf.experiments.report.comparison import comparison
+from bert_tf.experiments.report.facts import RunFacts
+from bert_tf.experiments.report.page import ReportSection, picture_name, to_html, to_markdown
+from bert_tf.experiments.report.paper import distinct_benchmarks, distinct_names
+from bert_tf.experiments.report.tables import benchmark_section, glue_sections
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.programs.report.ablations import find_ablations
-from bert_tf.programs.report.comparison import comparison
-from bert_tf.programs.report.facts import RunFacts
-from bert_tf.programs.report.page import ReportSection, picture_name, to_html, to_markdown
-from bert_tf.programs.report.paper import distinct_benchmarks, distinct_names
-from bert_tf.programs.report.tables import benchmark_section, glue_sections
 from bert_tf.report import commit, cores, processor
 from bert_tf.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
@@ -29,7 +30,7 @@ _TITLE = "Results"
 def report(
     runs: Sequence[str | os.PathLike],
     out: str | os.PathLike,
-    stand_ins: Mapping[str | os.PathLike, str] | None = None,
+    stand_ins: Mapping[Any, str] | None = None,
 ) -> None:
     """Writes a page on finished runs: a table for each benchmark, and the curves of training.
 
@@ -44,7 +45,7 @@ def report(
         out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME next to
             it. Nothing is deleted from that folder: it may be the folder of the runs.
         stand_ins: for runs on data in place of the paper's, the key of the paper's data in
-            `bert_tf.programs.report.paper.BENCHMARKS`. The paper's figures are then shown with a
+            `bert_tf.experiments.report.paper.BENCHMARKS`. The paper's figures are then shown with a
             note that they were measured on other data.
 
     Raises:
@@ -78,7 +79,7 @@ def report(
 
 
 def _read(
-    runs: Sequence[str | os.PathLike], stand_ins: Mapping[str | os.PathLike, str]
+    runs: Sequence[str | os.PathLike], stand_ins: Mapping[Any, str]
 ) -> dict[str | os.PathLike, RunFacts]:
     """The facts of the runs that can be reported; warns about the others."""
     facts = {}

@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.programs.glue_submission import main, submit
+from bert_tf.experiments.glue_submission import main, submit
 from tests.tasks.tiny_texts import write_lines
 
 ROWS = {"CoLA": 1063, "RTE": 3000, "WNLI": 146}
