@@ -161,9 +161,13 @@ def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_pat
     assert "bert-tf demo" in told
     told = run(installed / "python", "-m", "bert_tf.export", "--help", cwd=tmp_path)
     assert "bert-tf export runs/reviews" in told
-    for name in ("squad_ensemble", "trivia_qa", "glue_submission"):
+    for name in ("squad_ensemble", "trivia_qa", "glue_submission", "small", "small.corpus"):
         module = f"bert_tf.experiments.{name}"
         assert f"python -m {module} " in run(installed / "python", "-m", module, "-h", cwd=tmp_path)
+
+    script = "from bert_tf.config.reading import load_config; print(load_config('glue/cola'))"
+    told = run(installed / "python", "-c", script, cwd=tmp_path)
+    assert "path='glue_data/CoLA'" in told and "learning_rate" in told
 
 
 @pytest.mark.slow
@@ -183,5 +187,15 @@ def test_an_installed_wheel_goes_the_whole_way(installed, tmp_path):
     run(*command, "export", "run", "--out", "model", cwd=tmp_path)
     told = run(*command, "predict", "model", "cat sat on the mat .", cwd=tmp_path)
     assert json.loads(told)["label"] in ("good", "bad")
-    run(*command, "report", "run", "--out", "report.html", cwd=tmp_path)
-    assert "<h1>" in (tmp_path / "report.html").read_text()
+    row = "a\t{}\t\tthe cat sat on the mat .\n"
+    (tmp_path / "CoLA").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / "CoLA" / f"{split}.tsv").write_text((row.format(0) + row.format(1)) * 4)
+    own = ("data.path=CoLA", "init.checkpoint=pretrained", "train.learning_rate=1e-3")
+    few = ("train.max_length=16", "train.epochs=1", "train.batch_size=8")
+    told = run(
+        *command, "finetune", "glue/cola", "--out", "cola", "--set", *own, *few, cwd=tmp_path
+    )
+    assert "mcc" in json.loads(told)
+    run(*command, "report", "run", "cola", "--out", "report.html", cwd=tmp_path)
+    assert "GLUE: CoLA" in (tmp_path / "report.html").read_text()

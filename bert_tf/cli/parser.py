@@ -86,7 +86,9 @@ def make_parser() -> Parser:
 
 _ABSTAIN = "--abstain P"
 _LEAST = 'give no answer ("" or -1) if the most probable one has a lower probability'
-_PRETRAINING_CONFIG = "a configuration with task: pretraining"
+_PRETRAINING_CONFIG = (
+    "a configuration with task: pretraining, or the name of an experiment, such as pretraining/base"
+)
 _SETTINGS = option(
     "--set KEY=VALUE",
     "keys that override those of the file, such as train.seed=1",
@@ -199,11 +201,15 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         _SETTINGS,
     ],
     commands.finetune: [
-        option("config CONFIG.yaml", "a configuration with any task except pretraining"),
+        option(
+            "config CONFIG.yaml",
+            "a configuration with any task except pretraining, or the name of an experiment, such "
+            "as glue/cola",
+        ),
         *_OF_RUN,
     ],
     commands.check: [
-        option("config DATA", "a configuration, or with --task and --checkpoint a training file"),
+        option("config DATA", "as for finetune, or with --task and --checkpoint a training file"),
         option("--task NAME", "what the file is for, as task in a configuration"),
         option("--checkpoint PATH", "whose tokenizer reads the texts: init.checkpoint"),
         option("--out FILE.html", "page with pictures to write as well"),

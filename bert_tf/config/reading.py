@@ -30,13 +30,15 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
     working folder; they come out absolute. What is found in neither stays as it is written.
 
     Args:
-        path: the YAML file.
+        path: the YAML file, or the name of an experiment: `glue/cola` is
+            `experiments/glue/cola.yaml`, also of an installed bert_tf. A file of that path comes
+            first.
         overrides: settings laid over it, as in ["train.seed=1", "train.learning_rate=[3e-5,5e-5]"].
 
     Raises:
         UserError: one line with the file, the line and the key that is wrong.
     """
-    return config_of(yaml_files.read(path), overrides)
+    return config_of(yaml_files.read(yaml_files.find(path)), overrides)
 
 
 def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:

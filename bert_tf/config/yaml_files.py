@@ -3,10 +3,12 @@
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
 1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words. A
 key given twice is an error, where PyYAML lets the last one win; so is an alias, which can make a
-small file unfold without end. A file inherits from another one by `base: other.yaml`.
+small file unfold without end. A file inherits from another one by `base: other.yaml`, or from an
+experiment by its name.
 """
 
 import dataclasses
+import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +18,11 @@ import yaml
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
+
+# The folder of the configurations that are found by their names.
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+# The characters of a name that are compared with those of experiments.
+_LONGEST = 80
 
 Keys = tuple[str, ...]
 """A key with those of the sections it is in, from the outside: ("train", "seed")."""
@@ -72,7 +79,35 @@ def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
     place = places.pop(("base",))
     if not isinstance(base, str):
         raise UserError(f"{place}: base must be the path of another configuration file, as text")
-    return Tree(values, places).over(read(path.parent / base, (*inheriting, path.resolve())))
+    file = find(base, path.parent, f"{place}: configuration file")
+    return Tree(values, places).over(read(file, (*inheriting, path.resolve())))
+
+
+def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configuration file") -> Path:
+    """The file at a path that starts from `folder` or, if there is none, the experiment so named.
+
+    >>> find("glue/cola").relative_to(EXPERIMENTS).as_posix()
+    'glue/cola.yaml'
+
+    Raises:
+        UserError: there is neither; `what` is the file's role in the message.
+    """
+    path, name = folder / name, os.fspath(name)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        return path
+    files = {
+        file.relative_to(EXPERIMENTS).as_posix().removesuffix(".yaml"): file
+        for file in sorted(EXPERIMENTS.rglob("*.yaml"))
+    }
+    if name in files or os.path.isdir(path):
+        return files.get(name, path)  # reading a folder raises the error that fits
+    wanted = name.removeprefix("experiments/").removesuffix(".yaml")[:_LONGEST]
+    near = [each for each in files if f"/{each}".endswith(f"/{wanted}")]
+    near = near or difflib.get_close_matches(wanted, files, cutoff=0.61)
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else "give a path, or a name such as glue/cola"
+    )
+    raise UserError(f"{what} not found: {name} is neither a file nor an experiment's name; {hint}")
 
 
 def read_setting(setting: str) -> Tree:

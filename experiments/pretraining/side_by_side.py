@@ -2,7 +2,7 @@
 
     python -m bert_tf.experiments.pretraining.side_by_side runs/left_to_right \\
         runs/right_to_left --out both
-    bert-tf finetune experiments/glue/sst2.yaml --out runs/sst2 --set init.checkpoint=both
+    bert-tf finetune glue/sst2 --out runs/sst2 --set init.checkpoint=both
 
 Each token's vector is then what both say of it, end to end, as in ELMo (paper, section 5.1).
 """

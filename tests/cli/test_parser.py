@@ -116,7 +116,10 @@ def test_a_module_run_with_a_mistake_exits_with_2_and_one_line():
     done = python("-m", "bert_tf", "finetune", "missing.yaml", "--out", "run")
 
     assert done.returncode == 2
-    assert done.stderr == "bert-tf: error: configuration file not found: missing.yaml\n"
+    assert done.stderr == (
+        "bert-tf: error: configuration file not found: missing.yaml is neither a file nor an "
+        "experiment's name; give a path, or a name such as glue/cola\n"
+    )
 
 
 def test_another_keras_backend_is_refused_by_every_command():

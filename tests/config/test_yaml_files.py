@@ -1,5 +1,7 @@
 """YAML files: what plain values mean, what is refused, what is inherited."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,13 +146,52 @@ def test_a_base_is_looked_for_beside_the_file_that_names_it(tmp_path):
     [
         ("base: other.yaml", "base: config.yaml", "inherits from itself"),
         ("base: config.yaml", "a: 1", "inherits from itself"),
-        ("base: nowhere.yaml", "a: 1", "configuration file not found"),
+        (
+            "base: nowhere.yaml",
+            "a: 1",
+            "config.yaml:1: configuration file not found: nowhere.yaml is",
+        ),
         ("a: 1\nbase: [other.yaml]", "a: 1", "config.yaml:2: base must be the path"),
     ],
 )
 def test_a_base_that_cannot_be_is_refused(read, text, other, message):
     with pytest.raises(UserError, match=message):
         read(text, other=other)
+
+
+def test_experiments_have_names_that_files_go_before(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tree = read("base: glue/cola\ntrain: {epochs: 1}")
+    assert (tree.values["data"]["format"], tree.values["train"]["epochs"]) == ("cola", 1)
+    assert tree.place(("data", "format")).startswith(f"{yaml_files.EXPERIMENTS}/glue/cola.yaml:")
+
+    (tmp_path / "glue" / "cola").mkdir(parents=True)  # data may have the name of an experiment
+    assert yaml_files.find("glue/cola") == yaml_files.EXPERIMENTS / "glue/cola.yaml"
+    (tmp_path / "glue" / "sst2").write_text("a: 1")
+    assert yaml_files.find("glue/sst2") == Path("glue/sst2")
+    with pytest.raises(UserError, match="configuration file is a folder, not a file: glue"):
+        yaml_files.read(yaml_files.find("glue"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("glue/colla", "did you mean glue/cola or "),
+        ("glue/cola.yaml", r"did you mean glue/cola\?$"),
+        ("experiments/glue/cola.yaml", r"did you mean glue/cola\?$"),
+        ("conll2003", r"did you mean ner/conll2003\?$"),
+        ("reviews.yaml", "give a path, or a name such as glue/cola$"),
+        ("x" * 300, "give a path, or a name such as glue/cola$"),
+    ],
+)
+def test_an_unknown_name_is_answered_by_both_readings_and_similar_names(
+    name, hint, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UserError, match=f"{name} is neither a file nor an experiment's name; {hint}"
+    ):
+        yaml_files.find(name)
 
 
 def test_a_setting_is_yaml_for_one_key():
