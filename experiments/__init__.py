@@ -4,3 +4,20 @@
 two of the programs; the others run as `python -m bert_tf.experiments.NAME`. The library imports
 none of them.
 """
+
+from collections.abc import Callable, Sequence
+
+from bert_tf.cli.command import Option, module_parser, run
+
+
+def program(
+    name: str,
+    doc: str,
+    argv: Sequence[str] | None,
+    work: Callable[..., object],
+    *options: Option,
+    stopped: str = "stopped; nothing was written",
+) -> int:
+    """Runs `python -m bert_tf.experiments.NAME`; the options are the arguments of `work`."""
+    parser = module_parser(f"bert_tf.experiments.{name}", doc, *options)
+    return run(name, parser, argv, lambda arguments: work(**vars(arguments)), stopped)

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import write_text
 
 Rows = tuple[list[str], list[str]]

@@ -12,9 +12,10 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import read_text
 

@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.console import print_metrics
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import write_text
 from bert_tf.io.json_files import read_json
 from bert_tf.tasks.question_answering.metrics import (

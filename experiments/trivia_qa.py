@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.console import Progress, logger
 from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import write_text
 from bert_tf.io.json_files import read_json, value_at, whole_text
 from bert_tf.tasks.question_answering.squad import Answer, squad_json

@@ -134,16 +134,3 @@ def run(
             raise
         return 2
     return 0
-
-
-def program(
-    name: str,
-    doc: str,
-    argv: Sequence[str] | None,
-    work: Callable[..., object],
-    *options: Option,
-    stopped: str = "stopped; nothing was written",
-) -> int:
-    """Runs `python -m bert_tf.experiments.NAME`; the options are the arguments of `work`."""
-    parser = module_parser(f"bert_tf.experiments.{name}", doc, *options)
-    return run(name, parser, argv, lambda arguments: work(**vars(arguments)), stopped)

@@ -7,7 +7,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from bert_tf.config.reading import DISTILLATION, kinds
 
 _TASK = "The kind of task; it decides which keys the sections have."
-_BASE = "Another file to start from; the keys of this file override its keys."
+_BASE = "Another file, or an experiment, to start from; the keys of this file override its keys."
 
 
 class _OfFile(GenerateJsonSchema):

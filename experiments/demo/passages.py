@@ -7,9 +7,7 @@ new to the model. The draw is by hash of the names and words, so it is the same 
 
 import hashlib
 import itertools
-import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from bert_tf.io.atomic import write_text
 SIZES = {"train": 150, "dev": 150, "test": 150}
 # So that no file dominates the passages of its library.
 MOST_PER_MODULE = 16
+PROSE = "prose.txt"
 # The number of words of a passage.
 MIN_WORDS, MAX_WORDS = 20, 50
 # If two places share this many words in a row, one is a copy of the other.
@@ -116,38 +115,17 @@ def mask_names(text: str) -> str:
     return _TOKEN.sub(lambda token: MASK if _NAME.search(token[0]) else token[0], text)
 
 
-def write(corpus: PassageSets, folder: Path) -> dict:
-    """Writes `train.tsv`, `dev.tsv`, `test.tsv`, `prose.txt` and `manifest.json` to a folder.
+def write(corpus: PassageSets, folder: Path) -> None:
+    """Writes `train.tsv`, `dev.tsv`, `test.tsv` and at last `prose.txt` to a folder.
 
     The TSV files have the header `text<TAB>label`; the prose has one sentence a line and a blank
     line between documents, as google-research/bert's create_pretraining_data.py reads it.
-
-    Returns:
-        The manifest: sizes of the prose, examples per class and the share of the largest class.
     """
-    manifest: dict = {
-        "prose": {
-            "documents": len(corpus.documents),
-            "sentences": sum(map(len, corpus.documents)),
-            "words": sum(len(s.split()) for document in corpus.documents for s in document),
-        },
-        "splits": {},
-    }
     for split, examples in corpus.splits.items():
         lines = ["text\tlabel", *(f"{example.text}\t{example.label}" for example in examples)]
         write_text(folder / f"{split}.tsv", "\n".join(lines) + "\n")
-        classes = Counter(example.label for example in examples)
-        manifest["splits"][split] = {
-            "examples": len(examples),
-            "modules": len({example.module for example in examples}),
-            "classes": dict(sorted(classes.items())),
-            "majority_share": max(classes.values()) / len(examples),
-        }
-    prose = "\n\n".join("\n".join(document) for document in corpus.documents) + "\n"
-    manifest["prose"]["bytes"] = len(prose.encode())
-    write_text(folder / "prose.txt", prose)
-    write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
-    return manifest
+    documents = ("\n".join(document) for document in corpus.documents)
+    write_text(folder / PROSE, "\n\n".join(documents) + "\n")
 
 
 def _draw(passages: Sequence[Passage], count: int, used_runs: set[str]) -> Iterator[Example]:

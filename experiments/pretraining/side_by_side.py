@@ -16,10 +16,11 @@ from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import ENCODER, Content
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import atomic_path
 
 

@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.experiments.report import report
 from bert_tf.experiments.small import checks, process
 from bert_tf.experiments.small.choice import choose

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.experiments import program
 from bert_tf.io.atomic import atomic_path
 
 # Sentences in a chapter.

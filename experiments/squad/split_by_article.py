@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.cli.command import option, program
+from bert_tf.cli.command import option
 from bert_tf.errors import UserError
+from bert_tf.experiments import program
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.squad import read_squad
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from rich.console import Console
 
+from bert_tf.config import yaml_files
 from bert_tf.errors import UserError
 from bert_tf.experiments import demo
 from bert_tf.experiments.demo import docstrings, passages, summary
@@ -25,12 +25,13 @@ CURVES = {
 
 
 def test_the_two_fine_tunings_differ_only_in_their_start():
-    pretrained = yaml.safe_load(demo._FINETUNING + demo._INIT)
-    from_scratch = yaml.safe_load(demo._FINETUNING)
+    pretraining, from_scratch, pretrained = (
+        yaml_files.read(demo._FILES / name).values for name in demo._CONFIGS
+    )
     assert pretrained.pop("init") == {"checkpoint": "pretraining"}
     assert pretrained == from_scratch
     # Other sizes would be those of the checkpoint in one of them, and defaults in the other.
-    assert yaml.safe_load(demo._PRETRAINING)["model"].keys() == from_scratch["model"].keys()
+    assert pretraining["model"].keys() == from_scratch["model"].keys()
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def test_a_program_of_another_python_is_not_taken(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(monkeypatch, tmp_path):
     """A demo of two libraries, whose text is random and whose trainings take a moment."""
     source = random.Random(0)
     found = [
@@ -118,15 +119,16 @@ def small(monkeypatch):
     monkeypatch.setattr(passages, "SIZES", {"train": 8, "dev": 4, "test": 4})
     monkeypatch.setattr(demo, "VOCABULARY_SIZE", 100)
     smaller = {"hidden_size: 128": "hidden_size: 16", "learning_rate: 1e-3": "learning_rate: 1e-2"}
-    for name in ("_PRETRAINING", "_FINETUNING"):
-        text = getattr(demo, name)
+    short = {"  steps:": "  steps: 6\n", "  checkpoint_steps:": "  checkpoint_steps: 3\n"}
+    short |= {"  epochs:": "  epochs: 1\n", "  batch_size:": "  batch_size: 4\n"}
+    for file in (*demo._CONFIGS, demo._PROGRAM):
+        text = (demo._FILES / file).read_text()
         for before, after in smaller.items():
             text = text.replace(before, after)
         lines = text.splitlines(keepends=True)
-        short = {"  steps:": "  steps: 6\n", "  checkpoint_steps:": "  checkpoint_steps: 3\n"}
-        short |= {"  epochs:": "  epochs: 1\n", "  batch_size:": "  batch_size: 4\n"}
         lines = [short.get(f"  {line.split(':')[0].strip()}:", line) for line in lines]
-        monkeypatch.setattr(demo, name, "".join(lines))
+        (tmp_path / file).write_text("".join(lines))
+    monkeypatch.setattr(demo, "_FILES", tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_reported_before_the_work(tmp_path, monkeypatch):
