@@ -22,9 +22,8 @@ from bert_tf.errors import UserError
 from bert_tf.experiments import program
 from bert_tf.experiments.report import report
 from bert_tf.experiments.small import checks, process
-from bert_tf.experiments.small.choice import choose
 from bert_tf.experiments.small.job import Job, Sources
-from bert_tf.experiments.small.plan import TABLES, jobs
+from bert_tf.experiments.small.plan import TABLES, choose, jobs
 from bert_tf.experiments.small.remembered import known_sources, remember
 
 

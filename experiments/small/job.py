@@ -85,19 +85,65 @@ class Job:
         return load_config(file, settings)
 
 
+# The data of a task: what of `Sources` holds them, the folder in that, and the files that are read.
+_DATA = {
+    "cola": ("glue", "CoLA", ("train.tsv", "dev.tsv")),
+    "sst2": ("glue", "SST-2", ("train.tsv", "dev.tsv")),
+    "wnut17": (
+        "data",
+        "wnut17",
+        ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
+    ),
+    "codah": ("data", "codah", ("train.tsv", "dev.tsv")),
+    "squad": ("squad", "", ("train-v1.1.json", "dev-v1.1.json")),
+}
+
+
 def run_job(
-    tables: tuple[str, ...], command: str, config: Path, run: Path, settings: Settings, **more: Any
+    tables: tuple[str, ...], command: str, config: str, run: Path, settings: Settings, **more: Any
 ) -> Job:
     """A run of `bert-tf`.
 
     Args:
         tables: see `Job`.
         command: pretrain or finetune.
-        config: the YAML file.
+        config: the name of its configuration in `experiments/small`.
         run: the run folder.
-        settings: laid over the file.
+        settings: laid over the configuration.
         **more: what else a `Job` has.
     """
     values = (f"{key}={value}" for key, value in settings.items())
-    arguments = (command, str(config), "--out", str(run), "--set", *values)
+    arguments = (command, f"small/{config}", "--out", str(run), "--set", *values)
     return Job(tables, "bert_tf", arguments, run / METRICS_FILE, is_run=True, **more)
+
+
+def finetune_job(
+    sources: Sources,
+    tables: tuple[str, ...],
+    config: str,
+    run: Path,
+    settings: Settings,
+    given: tuple[Path, ...] = (),
+    needs: tuple[Path, ...] = (),
+    stands_for: str | None = None,
+) -> list[Job]:
+    """The fine-tuning for the task that the file's name begins with; none without its data.
+
+    Args:
+        sources: where the data are.
+        tables, given, needs, stands_for: see `Job`; the task's files need not be among them.
+        config, run, settings: see `run_job`.
+    """
+    holder, name, files = _DATA[config.rpartition("/")[2].partition("_")[0]]
+    source = getattr(sources, holder)
+    if source is None:
+        return []
+    folder = source / name
+    read = tuple(folder / file for file in files)
+    if holder == "squad":
+        needs += read
+    else:
+        given += read
+    settings = {"data.path": folder, **settings}
+    more = {"given": given, "needs": needs, "stands_for": stands_for}
+    return [run_job(tables, "finetune", config, run, settings, **more)]

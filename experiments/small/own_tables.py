@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
-from bert_tf.experiments.small.job import Job, Settings, Sources, run_job
-from bert_tf.experiments.small.tasks import finetune_job
+from bert_tf.experiments.small.job import Job, Settings, Sources, finetune_job, run_job
 from bert_tf.runs.run_folder import METRICS_FILE
 
-_HERE = Path(__file__).parent
 _SIZES = ("2x128x2", "4x256x4")
 # What names of sizes begin with: with next sentence prediction, and without.
 _OBJECTIVES = ("", "no_nsp_")
@@ -69,8 +67,8 @@ def pretrainings(sources: Sources) -> list[Job]:
     settings = {"data.path": sources.corpus, "tokenizer.vocab": sources.vocabulary}
     made = []
     for name, tables in _PRETRAININGS.items():
-        config = _HERE / "pretraining" / f"{name}.yaml"
-        made.append(run_job(tables, "pretrain", config, folder / name, settings, needs=needs))
+        config, run = f"pretraining/{name}", folder / name
+        made.append(run_job(tables, "pretrain", config, run, settings, needs=needs))
     ways, joined = [folder / way for way in _DIRECTIONS], folder / "side_by_side"
     join = Job(
         ("5",),
@@ -88,7 +86,7 @@ def finetunings(sources: Sources) -> list[Job]:
     for start, task in itertools.product(_STARTS, _TASKS["5"]):
         tables = tuple(table for table in start.tables if task in _TASKS[table])
         if tables:
-            config, run = _HERE / "own" / f"{task}.yaml", sources.out / f"{task}_{start.name}"
+            config, run = f"own/{task}", sources.out / f"{task}_{start.name}"
             settings, needs = _starting_from(start, sources)
             made += finetune_job(sources, tables, config, run, settings, needs=(needs,))
     return made
@@ -97,7 +95,7 @@ def finetunings(sources: Sources) -> list[Job]:
 def _starting_from(start: _Start, sources: Sources) -> tuple[Settings, Path]:
     """The settings of runs from there, and what must be there for them."""
     if start.checkpoint is None:
-        model = load_config(_HERE / "pretraining" / "bert.yaml").model
+        model = load_config("small/pretraining/bert").model
         sizes = {f"model.{size}": getattr(model, size) for size in _NEW}
         vocabulary = sources.vocabulary
         return {"init.checkpoint": "null", "tokenizer.vocab": vocabulary} | sizes, vocabulary

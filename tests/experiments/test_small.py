@@ -12,9 +12,8 @@ from bert_tf.errors import UserError
 from bert_tf.experiments.report.paper import BENCHMARKS
 from bert_tf.experiments.small import __main__ as small
 from bert_tf.experiments.small import corpus
-from bert_tf.experiments.small.choice import choose
 from bert_tf.experiments.small.job import Sources
-from bert_tf.experiments.small.plan import TABLES, jobs
+from bert_tf.experiments.small.plan import TABLES, choose, jobs
 
 FOLDER = Path(corpus.__file__).parent
 
