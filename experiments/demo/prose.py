@@ -12,6 +12,8 @@ import inspect
 import re
 from collections.abc import Iterator
 
+from bert_tf.data.corpora.sentences import split_sentences
+
 MIN_WORDS, MAX_WORDS = 4, 60
 MIN_SHARE_OF_PLAIN_WORDS = 0.8
 
@@ -46,10 +48,6 @@ _MARKUP = [
     (re.compile(r"\s+"), " "),
 ]
 
-_BOUNDARY = re.compile(r"""(?<=[.!?])["')\]]*\s+(?=["'(\[]?[A-Z0-9])""")
-# Without "etc." and single letters, since these often end a sentence.
-_ABBREVIATIONS = frozenset("e.g. i.e. vs. cf. resp. approx. al. fig. eq. sec. ref. dr.".split())
-
 _PLAIN_WORD = re.compile(r"""["'(\[]*[A-Za-z]+(?:['/-][A-Za-z]+)*["')\],.;:!?]*$""")
 _NOT_PROSE = re.compile(r"[{}<>=|\\^@$~`\x00-\x1f]|::|//|\.\. |%\(|__")
 _FUNCTION_WORDS = frozenset(
@@ -69,7 +67,7 @@ def sentences(docstring: str) -> tuple[str, ...]:
         if number == 0 and text[-1:].isalnum():
             # Half of all summary lines have no full stop, depending on their authors.
             text += "."
-        found.extend(sentence for sentence in _split(text) if reads_as_english(sentence))
+        found.extend(filter(reads_as_english, split_sentences(text)))
     return tuple(found)
 
 
@@ -91,17 +89,6 @@ def _without_markup(text: str) -> str:
         for pattern, plain in _MARKUP:
             text = pattern.sub(plain, text)
     return text.strip()
-
-
-def _split(text: str) -> Iterator[str]:
-    """Cuts after a full stop before a capital or a digit, but not after an abbreviation."""
-    start = 0
-    for boundary in _BOUNDARY.finditer(text):
-        if text[: boundary.start()].rsplit(" ", 1)[-1].lower().strip("(\"'") not in _ABBREVIATIONS:
-            yield text[start : boundary.end()].strip()
-            start = boundary.end()
-    if start < len(text):
-        yield text[start:]
 
 
 class _Block:

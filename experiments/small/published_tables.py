@@ -6,8 +6,8 @@ from bert_tf.experiments.squad_ensemble import metrics_file
 from bert_tf.runs.run_folder import METRICS_FILE
 from bert_tf.tasks.token_classification.model import FEATURES
 
-# The configuration of a run, which names its folder; the tables that it is for; the paper's data that
-# its own stand for.
+# The configuration of a run, which names its folder; the tables that it is for; the paper's data
+# that its own stand for.
 _ROWS = (
     ("cola", ("1",), None),
     ("sst2", ("1",), None),
