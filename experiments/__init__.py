@@ -7,7 +7,7 @@ none of them.
 
 from collections.abc import Callable, Sequence
 
-from bert_tf.cli.command import Option, module_parser, run
+from bert_tf.cli import command
 
 
 def program(
@@ -15,9 +15,9 @@ def program(
     doc: str,
     argv: Sequence[str] | None,
     work: Callable[..., object],
-    *options: Option,
+    *options: command.Option,
     stopped: str = "stopped; nothing was written",
 ) -> int:
     """Runs `python -m bert_tf.experiments.NAME`; the options are the arguments of `work`."""
-    parser = module_parser(f"bert_tf.experiments.{name}", doc, *options)
-    return run(name, parser, argv, lambda arguments: work(**vars(arguments)), stopped)
+    parser = command.module_parser(f"bert_tf.experiments.{name}", doc, *options)
+    return command.run(name, parser, argv, lambda arguments: work(**vars(arguments)), stopped)

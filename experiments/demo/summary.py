@@ -1,5 +1,6 @@
 """What the demo shows at its end: a picture, its figures, its results, and further commands."""
 
+import os
 import shlex
 import shutil
 import sys
@@ -139,16 +140,10 @@ def program(name: str, module: str) -> str:
     >>> program("no-such-program", "json.tool").endswith(" -m json.tool")
     True
     """
-    python = Path(sys.executable)
+    python, here = Path(sys.executable), Path.cwd()
     installed = python.with_name(name)
-    found = shutil.which(name)
-    if found and Path(found).absolute() == installed:
+    if os.path.abspath(shutil.which(name) or "") == str(installed):
         return name
-    if installed.exists():
-        return _from_here(installed)
-    return f"{_from_here(python)} -m {module}"
-
-
-def _from_here(path: Path) -> str:
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    found = installed if installed.exists() else python
+    found = found.relative_to(here) if found.is_relative_to(here) else found
+    return shlex.quote(str(found)) + (f" -m {module}" if found.name != name else "")

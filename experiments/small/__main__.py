@@ -24,7 +24,6 @@ from bert_tf.experiments.report import report
 from bert_tf.experiments.small import checks, process
 from bert_tf.experiments.small.job import Job, Sources
 from bert_tf.experiments.small.plan import TABLES, choose, jobs
-from bert_tf.experiments.small.remembered import known_sources, remember
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,10 +58,10 @@ def _work(tables: Sequence[str], **given: Path) -> None:
         if name != "out" and path is not None and not path.is_dir():
             raise UserError(f"--{name} {path} is no folder")
     sources = Sources(**{name: path and path.resolve() for name, path in given.items()})
-    known = known_sources(sources)
+    known = checks.known_sources(sources)
     chosen = choose(sources, tables)
     checks.check(chosen, sources.checkpoint)
-    remember(known)
+    checks.remember(known)
     began = time.monotonic()
     _do_all(chosen)
     # What failed here because another call was at it may be done by now.

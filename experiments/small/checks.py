@@ -1,18 +1,25 @@
-"""What can be known before the first of many hours: that nothing is missing or of another kind."""
+"""What can be known before the first of many hours: that nothing is missing or of another kind.
 
+The folder of the results notes what they are made from, so results of other data are not added.
+"""
+
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.plain_json import read_object
 from bert_tf.config.changes import difference
 from bert_tf.errors import UserError
-from bert_tf.experiments.small.job import Job
+from bert_tf.experiments.small.job import Job, Sources
+from bert_tf.io.atomic import write_text
 from bert_tf.runs.run_folder import RunFolder
 
 # Of the activations that table 7 reads, some are of the last four layers.
 _LAYERS = 4
 # A run notes what its checkpoint or its vocabulary say, where its file leaves that to them.
 _SETTLED = "tokenizer.lower_case"
+_SOURCES = "sources.json"
 
 
 def check(chosen: Sequence[Job], checkpoint: Path | None) -> None:
@@ -79,3 +86,31 @@ def _check_configurations(runs: Iterable[Job]) -> None:
             f"runs with another configuration: {listed}; set it as before, choose another --out, "
             "or delete these folders and what was made from them"
         )
+
+
+def known_sources(sources: Sources) -> Sources:
+    """All that the results in `sources.out` are made from: what is given, or was before.
+
+    Raises:
+        UserError: one of them is another than before.
+    """
+    file = sources.out / _SOURCES
+    before = read_object(file, "sources") if file.exists() else {}
+    known = {name: Path(path) for name, path in before.items() if name in _inputs(sources)}
+    for name, path in _inputs(sources).items():
+        if path is not None and known.setdefault(name, path) != path:
+            raise UserError(
+                f"{sources.out} was made with --{name} {known[name]}, not {path}; give that, or "
+                "choose another --out"
+            )
+    return sources._replace(**known)
+
+
+def remember(sources: Sources) -> None:
+    """Notes what the results in `sources.out` are made from."""
+    named = {name: str(path) for name, path in _inputs(sources).items() if path is not None}
+    write_text(sources.out / _SOURCES, json.dumps(named, indent=2) + "\n")
+
+
+def _inputs(sources: Sources) -> dict[str, Path | None]:
+    return {name: path for name, path in sources._asdict().items() if name != "out"}
