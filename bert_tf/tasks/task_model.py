@@ -254,7 +254,7 @@ class TaskModel(EncoderModel):
         model = object.__new__(type(self))
         # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would take the
         # metrics in it for other ones, and `fit` would report these, which stay 0.
-        vars(model).update(vars(self) | attributes)
+        model.__dict__.update(vars(self) | attributes)
         return model
 
     def is_on_device(self) -> bool:
