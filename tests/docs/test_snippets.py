@@ -250,7 +250,9 @@ def served(line):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             said = iter(server.stderr.readline, "")
-            url = next(found[1] for each in said if (found := re.search(r"ready: .* (http\S+)/", each)))
+            url = next(
+                found[1] for each in said if (found := re.search(r"ready: .* (http\S+)/", each))
+            )
             threading.Thread(target=server.stderr.read, daemon=True).start()
             yield url
         finally:
