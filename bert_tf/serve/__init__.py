@@ -6,9 +6,11 @@ model: for that there is TensorFlow Serving.
 """
 
 import ipaddress
+import signal
 import socket
 import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 import uvicorn
 
@@ -69,12 +71,19 @@ def serve(
             logger.warning(f"everyone in the network can ask this server at {host}")
         loading = threading.Thread(target=load, daemon=True)
         loading.start()
+        # Without a handler the signal, which uvicorn raises again, would end the process at once.
+        before = signal.signal(signal.SIGTERM, _stop)
         try:
             web.run([listener])
         finally:
             server.close()
+            signal.signal(signal.SIGTERM, before)
         if failures:
             raise failures[0]
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _listening(host: str, port: int) -> socket.socket:

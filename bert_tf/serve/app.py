@@ -5,20 +5,21 @@ import base64
 import contextlib
 import functools
 import ipaddress
+import json
 import re
 import socket
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import prometheus_client as prometheus
 import tensorflow as tf
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,14 +29,14 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.serve import page, rest
 from bert_tf.serve.batching import BatchQueue, Columns, QueueClosed, QueueFull
-from bert_tf.serve.models import Models, NotFound, NotReady, Servable, Source
+from bert_tf.serve.models import Asking, Models, NotFound, NotReady, Servable, Source
+
+Answer = TypeVar("Answer")
 
 _PLACE = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<number>\d{1,18})|/labels/(?P<label>[^/:]+))?"
-    r"(?P<rest>/metadata|:[a-z]+)?"
+    r"(?P<rest>/metadata|:predict|:classify|:regress)?"
 )
-# Seconds in which the body of a request must arrive.
-_BODY_SECONDS = 60
 # Requests that ask for Python's answers at the same time.
 _THREADS = 64
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -49,15 +50,24 @@ class Limits(NamedTuple):
         most_bytes: of a body.
         most_rows: of a request.
         most_waiting: rows of all requests that wait for a model.
+        body_seconds: in which a body must arrive.
     """
 
     most_bytes: int = 8 * 2**20
     most_rows: int = 1024
     most_waiting: int = 4096
+    body_seconds: float = 60
 
 
 class _ClientGone(Exception):
     """Nobody waits for the answer."""
+
+
+class _WithInfinity(JSONResponse):
+    """JSON in which NaN and Infinity may stand, as in that of TensorFlow Serving."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Server:
@@ -140,42 +150,64 @@ class Server:
         most = self._limits.most_bytes
         too_large = HTTPException(413, f"the body has more than {most:,} bytes; send fewer rows")
         declared = request.headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > most:
+        if len(declared) > 18 or (declared.isdecimal() and int(declared) > most):
             raise too_large
         data = bytearray()
         try:
-            async with asyncio.timeout(_BODY_SECONDS):
+            async with asyncio.timeout(self._limits.body_seconds):
                 async for part in request.stream():
                     data += part
                     if len(data) > most:
                         raise too_large
+        except ClientDisconnect:
+            raise _ClientGone from None
         except TimeoutError:
             raise HTTPException(408, "the body did not arrive in time") from None
         return rest.parsed(bytes(data))
 
     def _check_rows(self, count: int) -> None:
         if count > self._limits.most_rows:
+            most = self._limits.most_rows
             raise HTTPException(
-                413, f"{count:,} rows; a request may have {self._limits.most_rows:,}"
+                413, f"{count:,} rows, or texts in their lists; a request may have {most:,}"
             )
 
+    async def _answered(
+        self, find: Callable[[], Servable], ask: Callable[[Servable], Awaitable[Answer]]
+    ) -> Answer:
+        """What a version answers; if it is unloaded meanwhile, the one that has taken its place."""
+        servable = find()
+        while True:
+            try:
+                return await ask(servable)
+            except QueueClosed:
+                newer = find()
+                if newer is servable:
+                    raise
+                servable = newer
+
     async def _computed(
-        self, request: Request, find: Callable[[], Servable], signature: str, columns: Columns
+        self, request: Request, servable: Servable, signature: str, columns: Columns
     ) -> Outputs:
         """The outputs for columns; rows that nobody waits for any more are not computed."""
         rows = len(next(iter(columns.values())))
-        self._check_rows(rows)
-        servable = find()
+        self._check_rows(max(rows, servable.count_texts(signature, columns)))
         if rows == 0:
             shapes = servable.saved.loaded.signatures[signature].output_shapes
             return {name: np.zeros(0) for name in shapes}
-        while True:
-            try:
-                future = asyncio.wrap_future(servable.submit(signature, columns))
-                break
-            except QueueClosed:  # a new version has taken its place
-                servable = find()
+        future = asyncio.wrap_future(servable.submit(signature, columns))
         return await _unless_gone(request, future)
+
+    async def _predicted(
+        self, request: Request, servable: Servable, rows: list, options: Mapping[str, Any]
+    ) -> list[Any]:
+        """The answers of Python; rows that nobody waits for any more are not computed."""
+        asking = Asking(servable)
+        work = functools.partial(servable.predict, rows, options, asking)
+        try:
+            return await self._in_thread(request, work)
+        finally:
+            asking.give_up()
 
     async def _in_thread(self, request: Request, work: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
@@ -189,20 +221,25 @@ class Server:
 
     async def _of_model(self, request: Request) -> Response:
         """Predictions, status and metadata of a model: tensorflow/serving, g3doc/api_rest.md."""
-        place = _PLACE.fullmatch(request.url.path)
+        place = _PLACE.fullmatch(request.scope["path"])
         if place is None:
-            message = f"Malformed request: {request.method} {request.url.path}"
-            return self._error(404, message)
+            return self._error(404, _malformed(request))
         name, label, what = place["name"], place["label"], place["rest"]
         number = None if place["number"] is None else int(place["number"])
         if request.method == "POST" and what == ":predict":
 
             async def answered() -> Response:
-                find = functools.partial(self.models.find, name, number, label)
                 body = await self._body(request)
-                asked = rest.question(body, find().signatures)
-                outputs = await self._computed(request, find, asked.signature, asked.columns)
-                return JSONResponse(rest.answer(outputs, asked.by_row))
+
+                async def ask(servable: Servable) -> dict[str, Any]:
+                    asked = rest.question(body, servable.signatures)
+                    outputs = await self._computed(
+                        request, servable, asked.signature, asked.columns
+                    )
+                    return rest.answer(outputs, asked.by_row)
+
+                find = functools.partial(self.models.find, name, number, label)
+                return _WithInfinity(await self._answered(find, ask))
 
             return await _refusing(answered, self._error)
         if request.method == "GET" and what in (None, "/metadata"):
@@ -217,7 +254,7 @@ class Server:
         if what in (":classify", ":regress"):
             message = f"{what[1:]} takes tf.Example; the models here take strings: use :predict"
             return self._error(501, message)
-        return self._error(405, f"Malformed request: {request.method} {request.url.path}")
+        return self._error(405, _malformed(request))
 
     # ---- OpenAI's and text-embeddings-inference's interfaces ----------------------------------
 
@@ -233,6 +270,7 @@ class Server:
 
         async def answered() -> Response:
             body = await self._body(request)
+            _check_names(body, ("model", "input", "encoding_format", "dimensions", "user"))
             name = _value(body, "model", str)
             texts = body.get("input")
             texts = [texts] if isinstance(texts, str) else texts
@@ -245,14 +283,18 @@ class Server:
                 raise UserError(f'"encoding_format" is {form!r}; it may be float or base64')
             dimensions = _value(body, "dimensions", int, None)
             self._check_rows(len(texts))
-            find = functools.partial(self.models.find, name)
-            servable = find()
-            if servable.kind != "TextEmbedder":
-                raise UserError(f"{name} is a {servable.kind}, which returns no embeddings")
             columns = rest.rows_of_text(texts)
-            outputs = await self._computed(request, find, "serving_default", columns)
-            vectors = _shortened(outputs["embedding"], dimensions, servable)
-            tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
+
+            async def ask(servable: Servable) -> tuple[np.ndarray, int]:
+                if servable.kind != "TextEmbedder":
+                    kind = servable.kind or "model of no task"
+                    raise UserError(f"{name} is a {kind}, which returns no embeddings")
+                outputs = await self._computed(request, servable, "serving_default", columns)
+                tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
+                return _shortened(outputs["embedding"], dimensions, servable), tokens
+
+            find = functools.partial(self.models.find, name)
+            vectors, tokens = await self._answered(find, ask)
             return JSONResponse(
                 {
                     "object": "list",
@@ -277,33 +319,51 @@ class Server:
 
         async def answered() -> Response:
             body = await self._body(request)
+            shapes = ("raw_scores", "return_text", "truncate", "truncation_direction")
+            _check_names(body, ("model", "query", "texts", *shapes))
             query, texts = _value(body, "query", str), _value(body, "texts", list)
             if not texts or not all(isinstance(each, str) for each in texts):
                 raise UserError('"texts" must be a list of one text or more')
             raw = _value(body, "raw_scores", bool, False)
             shown = _value(body, "return_text", bool, False)
+            if _value(body, "truncation_direction", str, "right").lower() != "right":
+                raise UserError('"truncation_direction" must be right; models cut the ends')
+            cuts = _value(body, "truncate", bool, None)
             self._check_rows(len(texts))
             rankers = [each.name for each in self.models.servables() if each.kind == "Reranker"]
             name = _value(body, "model", str, rankers[0] if len(rankers) == 1 else None)
-            servable = self.models.find(name)
-            if servable.kind != "Reranker":
-                raise UserError(f"{name} is a {servable.kind}, which ranks no passages")
-            if raw and servable.settings.get("activation") == "sigmoid":
-                raise UserError(
-                    f"{name} returns the sigmoid of its scores; raw_scores requires an export with "
-                    "activation: identity"
+
+            async def ask(servable: Servable) -> Response:
+                if servable.kind != "Reranker":
+                    kind = servable.kind or "model of no task"
+                    raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
+                activation = servable.settings.get("activation")
+                if raw and activation == "sigmoid":
+                    raise UserError(
+                        f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
+                        "an export with activation: identity"
+                    )
+                row = {"query": query, "passages": texts}
+                if cuts is False:
+                    read = await self._in_thread(request, lambda: servable.tokens(row))
+                    if read and read["cut"]:
+                        raise HTTPException(
+                            413,
+                            f"the longest input has {read['count']} tokens, and {servable.name} "
+                            f"reads {read['max_length']}; send truncate: true, or shorter texts",
+                        )
+                (found,) = await self._predicted(request, servable, [row], {})
+                scores = found["scores"]
+                if not raw and activation == "identity":
+                    scores = tf.sigmoid(tf.constant(scores, tf.float64)).numpy().tolist()
+                return JSONResponse(
+                    [
+                        {"index": i, "score": scores[i]} | ({"text": texts[i]} if shown else {})
+                        for i in found["order"]
+                    ]
                 )
-            rows = [{"query": query, "passages": texts}]
-            (found,) = await self._in_thread(request, lambda: servable.predict(rows, {}))
-            scores = found["scores"]
-            if not raw and servable.settings.get("activation") == "identity":
-                scores = tf.sigmoid(tf.constant(scores, tf.float64)).numpy().tolist()
-            return JSONResponse(
-                [
-                    {"index": i, "score": scores[i]} | ({"text": texts[i]} if shown else {})
-                    for i in found["order"]
-                ]
-            )
+
+            return await self._answered(functools.partial(self.models.find, name), ask)
 
         def error(status: int, message: str) -> Response:
             kind = "Overloaded" if status == 429 else "Validation" if status < 500 else "Backend"
@@ -321,22 +381,21 @@ class Server:
 
         async def answered() -> Response:
             body = await self._body(request)
-            unknown = body.keys() - {"model", "inputs", "options", "tokens"}
-            if unknown:
-                raise UserError(
-                    f"{min(unknown)!r} is unknown; a request has model, inputs, options and tokens"
-                )
+            _check_names(body, ("model", "inputs", "options", "tokens"))
             name = _value(body, "model", str, None)
             rows, options = _value(body, "inputs", list), _value(body, "options", dict, {})
             shows_tokens = _value(body, "tokens", bool, False)
-            self._check_rows(len(rows))
-            servable = self.models.find(name)
-            answers = await self._in_thread(request, lambda: servable.predict(rows, options))
-            found = {"model": servable.name, "version": servable.number, "answers": answers}
-            if shows_tokens:
-                read = await self._in_thread(request, lambda: list(map(servable.tokens, rows)))
-                found["tokens"] = read
-            return JSONResponse(found)
+            self._check_rows(sum(map(_texts_of, rows)))
+
+            async def ask(servable: Servable) -> Response:
+                answers = await self._predicted(request, servable, rows, options)
+                found = {"model": servable.name, "version": servable.number, "answers": answers}
+                if shows_tokens:
+                    read = await self._in_thread(request, lambda: list(map(servable.tokens, rows)))
+                    found["tokens"] = read
+                return JSONResponse(found)
+
+            return await self._answered(functools.partial(self.models.find, name), ask)
 
         return await _refusing(answered, self._error)
 
@@ -384,10 +443,10 @@ async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
     try:
         await asyncio.wait((result, left), return_when=asyncio.FIRST_COMPLETED)
         if not result.done():
-            result.cancel()
             raise _ClientGone
         return result.result()
     finally:
+        result.cancel()
         left.cancel()
 
 
@@ -413,6 +472,8 @@ async def _refusing(
         return Response(status_code=499)
     except tf.errors.InvalidArgumentError as refusal:
         return error(400, refusal.message.split("\n")[0])
+    except RecursionError:
+        return error(400, "the body is nested too deeply")
     except Exception:
         logger.warning(f"a request failed; this is a bug of bert_tf\n{traceback.format_exc()}")
         return error(500, "the server failed; its log says why")
@@ -425,8 +486,22 @@ def _later(response: Response) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = f"Malformed request: {request.method} {request.url.path}"
-    return JSONResponse({"error": message}, error.status_code)
+    return JSONResponse({"error": _malformed(request)}, error.status_code)
+
+
+def _malformed(request: Request) -> str:
+    return f"Malformed request: {request.method} {request.scope['path']}"
+
+
+def _check_names(body: Mapping[str, Any], known: Sequence[str]) -> None:
+    if unknown := body.keys() - {*known}:
+        raise UserError(f"{min(unknown)!r} is unknown; a request may have {', '.join(known)}")
+
+
+def _texts_of(row: Any) -> int:
+    """How many texts a row may have in a list; 1 for a row without lists."""
+    values = row.values() if isinstance(row, Mapping) else ()
+    return max((len(each) for each in values if isinstance(each, list)), default=1)
 
 
 _REQUIRED = object()
@@ -470,13 +545,10 @@ def _sent(vector: np.ndarray, form: str) -> Any:
 def _metadata(servable: Servable) -> dict[str, Any]:
     """What TensorFlow Serving says about the signatures of a model."""
     from google.protobuf import json_format
-    from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow_serving.apis import get_model_metadata_pb2
 
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((servable.path / "saved_model.pb").read_bytes())
     signatures = get_model_metadata_pb2.SignatureDefMap()
-    for name, each in saved.meta_graphs[0].signature_def.items():
+    for name, each in servable.signature_defs.items():
         signatures.signature_def[name].CopyFrom(each)
     shown = json_format.MessageToDict(
         signatures, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
@@ -497,7 +569,7 @@ class _Guard:
     ):
         self._app, self._count = app, count
         own = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
-        self._hosts = None if hosts is None else own | {name.lower() for name in hosts}
+        self._hosts = None if hosts is None else own | {*map(_host_name, hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -552,5 +624,5 @@ def _known(path: str) -> str:
     found = _PLACE.fullmatch(path)
     if found is not None:
         return f"/v1/models/NAME{found['rest'] or ''}"
-    own = ("/", "/healthz", "/metrics", "/models", "/predict", "/rerank", "/v1/embeddings")
-    return path if path in own else "other"
+    own = ("/", "/healthz", "/metrics", "/models", "/predict", "/rerank")
+    return path if path in (*own, "/v1/embeddings", "/v1/models") else "other"

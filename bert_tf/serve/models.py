@@ -167,16 +167,22 @@ class Servable(Answers):
         queue: what waits to be computed.
         saved: the export.
         task: the export as a model of its task.
+        signature_defs: the signatures as `saved_model.pb` has them.
     """
 
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
         self.name, self.number, self.path = name, number, path
         self.saved = SavedModel.load(path)
         self.task = FrozenTask(self.saved.path, self.saved)
+        self.signature_defs = _signature_defs(path)
         self.queue = queue(self._compute, self._growing_lists())
-        for signature, rows in self.examples.items():
-            body = {"signature_name": signature, "instances": rows}
-            self.submit(signature, question(body, self.signatures).columns).result()
+        try:
+            for signature, rows in self.examples.items():
+                body = {"signature_name": signature, "instances": rows}
+                self.submit(signature, question(body, self.signatures).columns).result()
+        except BaseException:
+            self.queue.close()
+            raise
 
     @functools.cached_property
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
@@ -187,7 +193,7 @@ class Servable(Answers):
     def examples(self) -> dict[str, list[dict[str, Any]]]:
         """Signature -> the rows of its warm-up request."""
         found = warm_up_rows(self.path)
-        return {name: rows for name, rows in found.items() if name in self.signatures}
+        return {name: rows for name, rows in found.items() if name in self.signatures and rows}
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -202,6 +208,8 @@ class Servable(Answers):
     @functools.cached_property
     def kind(self) -> str | None:
         """The class of the task model; None for an export that is none of a task."""
+        if "serving_default" not in self.signatures:
+            return None
         try:
             return self.task.task_class().__name__
         except UserError:
@@ -234,6 +242,13 @@ class Servable(Answers):
         """How many pieces the texts have; 0 if the export does not say how they are cut."""
         return 0 if self.tokenizer is None else len(self.tokenizer.tokenize(texts).flat_values)
 
+    def count_texts(self, signature: str, columns: Columns) -> int:
+        """How many texts a model reads for columns: each one of a list, unless it is words."""
+        texts = [column for column in columns.values() if column.dtype == object]
+        if self.saved.record is None or signature == "words" or not texts:
+            return 0
+        return max(column.size for column in texts)
+
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         """Which tokens a row has: the pieces of each text, their number with [CLS] and [SEP] in the
         longest input of the model, and how many of them it does not read.
@@ -263,9 +278,11 @@ class Servable(Answers):
         return self.saved.signature_names()
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        return self.submit(signature, self._columns(signature, rows)).result()
+
+    def _columns(self, signature: str, rows: Sequence[Row]) -> Columns:
         tensors = tensors_of(rows, self.ranks(signature))
-        columns = {name: each.numpy() for name, each in tensors.items()}
-        return self.submit(signature, columns).result()
+        return {name: each.numpy() for name, each in tensors.items()}
 
     def submit(self, signature: str, columns: Columns) -> Future[Outputs]:
         """What the outputs will be for columns of one row or more; see `BatchQueue.submit`."""
@@ -276,12 +293,15 @@ class Servable(Answers):
                 lengths += of_texts.reshape(len(lengths), -1).sum(axis=1)
         return self.queue.submit(signature, columns, lengths.tolist())
 
-    def predict(self, rows: Sequence[Row], options: Mapping[str, Any]) -> list[Any]:
+    def predict(
+        self, rows: Sequence[Row], options: Mapping[str, Any], asking: "Asking | None" = None
+    ) -> list[Any]:
         """The answers of the task model's `predict`, as JSON data.
 
         Args:
             rows: the inputs by their names.
             options: those of `predict`, such as `top_k`.
+            asking: through which rows that wait can be given up.
 
         Raises:
             UserError: the rows or the options are not what the model takes.
@@ -297,13 +317,14 @@ class Servable(Answers):
             return []
         columns = {name: [row[name] for row in rows] for name in ranks}
         x = columns if len(columns) > 1 else next(iter(columns.values()))
-        return [_plain(each) for each in cls.answers(self, x, verbose=0, **options)]
+        return [_plain(each) for each in cls.answers(asking or self, x, verbose=0, **options)]
 
     def _compute(self, signature: str, columns: Columns) -> Outputs:
         specs = self.signatures[signature]
         tensors = {name: tf.constant(columns[name], spec.dtype) for name, spec in specs.items()}
-        outputs = self.saved.call(signature, tensors)
-        return without_nan({name: each.numpy() for name, each in outputs.items()}, self.name)
+        outputs = {name: each.numpy() for name, each in self.saved.call(signature, tensors).items()}
+        # A model of another program may mean it.
+        return without_nan(outputs, self.name) if self.saved.record else outputs
 
     def _growing_lists(self) -> dict[str, list[tuple[str, ...]]] | None:
         """Signature -> the outputs that are as long as the longest list of a batch."""
@@ -315,6 +336,40 @@ class Servable(Answers):
             growing = {key for key, shape in shapes.items() if None in tuple(shape)[1:2]}
             found[name] = [group for group in self.saved.record.lists if growing >= {*group}]
         return found
+
+
+class Asking(Answers):
+    """A servable as one request asks it, which can be given up.
+
+    Args:
+        servable: what answers.
+    """
+
+    def __init__(self, servable: Servable):
+        self._servable, self._given_up = servable, False
+        self._future: Future[Outputs] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._servable, name)
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        return self._servable.ranks(signature)
+
+    def signature_names(self) -> tuple[str, ...]:
+        return self._servable.signature_names()
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        columns = self._servable._columns(signature, rows)
+        self._future = self._servable.submit(signature, columns)
+        if self._given_up:
+            self._future.cancel()
+        return self._future.result()
+
+    def give_up(self) -> None:
+        """Rows that wait are not computed; whoever waits for them gets a CancelledError."""
+        self._given_up = True
+        if self._future is not None:
+            self._future.cancel()
 
 
 def _check_row(row: Any, ranks: Mapping[str, int], place: str) -> None:
@@ -336,6 +391,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return as_json(value) if hasattr(value, "dtype") else value
+
+
+def _signature_defs(folder: Path) -> dict[str, Any]:
+    """The signatures of a SavedModel as messages of protobuf."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    return dict(saved.meta_graphs[0].signature_def)
 
 
 def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -362,12 +425,25 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 @dataclasses.dataclass
 class _Version:
-    """A version as `model_version_status` shows it."""
+    """A version as `model_version_status` shows it.
+
+    Attributes:
+        number, state, error: what is shown.
+        servable: the version while it is loaded.
+        files: the state of its files when it could not be loaded.
+    """
 
     number: int
     state: str = "LOADING"
     error: str = ""
     servable: Servable | None = None
+    files: frozenset = frozenset()
+
+
+def _state_of(folder: Path) -> frozenset:
+    """What changes where a file below a folder does."""
+    found = ((file, file.lstat()) for file in folder.rglob("*"))
+    return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
 
 
 class Models:
@@ -404,9 +480,12 @@ class Models:
         logger.info(f"{source.path}: exporting it to serve it")
         # A process of its own returns all the memory that this takes.
         command = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
-        done = subprocess.run([*command, str(folder / "1")], stderr=subprocess.PIPE, text=True)
+        done = subprocess.Popen([*command, str(folder / "1")], stderr=subprocess.PIPE, text=True)
+        # The last one is called first.
+        self._files.callback(done.wait)
+        self._files.callback(done.kill)
+        lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["the export was stopped"]
             raise UserError(lines[-1].removeprefix("bert-tf: error: "))
         return str(folder)
 
@@ -436,18 +515,24 @@ class Models:
         """Loads the versions of a model that are new, then drops those that are not wanted."""
         known, wanted = self._versions[name], self.sources[name].versions()
         for number, path in sorted(wanted.items()):
-            if number in known and known[number].state != "END":
+            before = known.get(number)
+            if before is not None and before.state != "END":
                 continue
-            if number in known and known[number].error:  # it is not tried again and again
+            files = _state_of(path)
+            # One that cannot be loaded may not have been copied as a whole yet.
+            if before is not None and before.error and before.files == files:
                 continue
-            version = known[number] = _Version(number)
+            version = known[number] = _Version(number, files=files)
             try:
                 version.servable = Servable(name, number, path, self._queue)
                 version.state = "AVAILABLE"
                 logger.info(f"{name}: version {number} is loaded from {path}")
-            except UserError as error:
-                version.state, version.error = "END", str(error)
-                logger.warning(f"{name}: version {number} cannot be loaded: {error}")
+            # A version that is damaged may fail in any way. The others stay.
+            except Exception as error:
+                known_kind = isinstance(error, UserError)
+                version.error = str(error) if known_kind else str(UserError(repr(error)))
+                version.state = "END"
+                logger.warning(f"{name}: version {number} cannot be loaded: {version.error}")
         available = {number for number, each in known.items() if each.servable}
         # The last version stays until another one is there.
         if not available & wanted.keys():
@@ -482,13 +567,13 @@ class Models:
             if label not in self.sources[name].labels:
                 raise NotFound(f"Unrecognized servable version label: {label}")
             number = self.sources[name].labels[label]
-        known = self._versions[name]
-        loaded = {each.number: each.servable for each in known.values() if each.servable}
+        known = list(self._versions[name].values())  # a thread adds to them
+        loaded = {each.number: found for each in known if (found := each.servable)}
         if number is None and loaded:
             return loaded[max(loaded)]
         if number in loaded:
             return loaded[number]
-        if not known or any(each.state == "LOADING" for each in known.values()):
+        if not known or any(each.state == "LOADING" for each in known):
             raise NotReady(f"{name} is being loaded; ask again")
         which = f"Latest({name})" if number is None else f"Specific({name}, {number})"
         raise NotFound(f"Servable not found for request: {which}")
@@ -505,10 +590,10 @@ class Models:
         Raises:
             NotFound: there is no such model or version.
         """
-        found = self._versions.get(name, {})
+        found = list(self._versions.get(name, {}).values())
         if name in self.sources and not found and number is None:
-            found = {1: _Version(1, "START")}
-        shown = [each for each in found.values() if number in (None, each.number)]
+            found = [_Version(1, "START")]
+        shown = [each for each in found if number in (None, each.number)]
         if not shown:
             raise NotFound(f"Could not find any versions of model {name}")
         return [
@@ -526,8 +611,8 @@ class Models:
     def close(self) -> None:
         """Answers what waits, and removes what was exported."""
         self._closed.set()
-        for versions_ in self._versions.values():
-            for version in versions_.values():
-                if version.servable is not None:
-                    version.servable.queue.close()
+        for known in self._versions.values():
+            for version in list(known.values()):
+                if (servable := version.servable) is not None:
+                    servable.queue.close()
         self._files.close()

@@ -14,13 +14,15 @@ import tensorflow as tf
 
 from bert_tf.asking import Outputs, encoded
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import as_json
+from bert_tf.io.json_files import as_json, whole_text
 
 # Inputs by their names.
 Specs = Mapping[str, tf.TensorSpec]
 
 # Outputs whose names end so are sent in base64, whatever their bytes are.
 _BYTES = "_bytes"
+# Of an input whose number of axes the model does not say.
+_MOST_AXES = 32
 
 
 class Question(NamedTuple):
@@ -47,7 +49,9 @@ def parsed(body: bytes) -> dict[str, Any]:
         UserError: it is none.
     """
     try:
-        found = json.loads(body)
+        found = json.loads(body.decode())
+        if b"\\u" in body:  # half of a surrogate pair, perhaps, which no answer could repeat
+            found = json.loads(whole_text(json.dumps(found, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise UserError(f"JSON Parse error: {error}") from None
     if not isinstance(found, dict):
@@ -77,6 +81,8 @@ def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Questi
             f"Serving signature name: {json.dumps(name)} not found in signature def; "
             f"the signatures are {there}"
         )
+    if not specs or any(spec.shape.rank == 0 for spec in specs.values()):
+        raise UserError(f"signature {name} takes no batches, which this server requires")
     by_row = "instances" in body
     if by_row == ("inputs" in body):
         raise UserError(
@@ -101,13 +107,22 @@ def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
 
     >>> answer({"score": np.array([0.5], "float32")}, by_row=True)
     {'predictions': [0.5]}
+
+    Raises:
+        UserError: rows are wanted, and the outputs have none.
     """
     columns = {
-        name: _in_base64(outputs[name]) if name.endswith(_BYTES) else as_json(outputs[name])
-        for name in sorted(outputs)
+        name: _in_base64(values)
+        if name.endswith(_BYTES) and np.asarray(values).dtype.kind in "OS"
+        else as_json(values)
+        for name, values in sorted(outputs.items())
     }
     if not by_row:
         return {"outputs": _unnamed(columns)}
+    if len({np.shape(values)[:1] for values in outputs.values()} | {()}) != 2:
+        raise UserError(
+            f'{" and ".join(columns)} are no batch of rows; ask in columns, with "inputs"'
+        )
     rows = zip(*columns.values(), strict=True)
     return {"predictions": [_unnamed(dict(zip(columns, row, strict=True))) for row in rows]}
 
@@ -129,15 +144,24 @@ def _array(name: str, values: Any, spec: tf.TensorSpec) -> np.ndarray:
     """The values of an input, as an array of the dtype and the axes that a signature takes."""
     if spec.dtype == tf.string:
         values = _as_bytes(name, values)
+    # As objects: an array of bytes would be as wide as the longest text in each row.
+    plain, rank = np.asarray(values, object), spec.shape.rank
+    uneven = UserError(
+        f"{name} is not a batch of {spec.dtype.name} in which all rows have the same shape"
+    )
+    if not plain.size and plain.ndim == 1:
+        plain = plain.reshape([0] * (rank or 1))
+    # TensorFlow ends the process on lists that are nested more deeply than this.
+    if any(isinstance(each, list) for each in plain.flat):
+        raise uneven
+    if plain.ndim != rank and (rank or not 0 < plain.ndim < _MOST_AXES):
+        raise UserError(f"{name} has {plain.ndim} axes, not {rank or 'those of a batch'}")
     try:
-        shape = None if np.size(values) else [0] * spec.shape.rank
-        array = tf.constant(values, spec.dtype, shape).numpy()
-    except (ValueError, TypeError, OverflowError):
-        raise UserError(
-            f"{name} is not a batch of {spec.dtype.name} in which all rows have the same shape"
-        ) from None
-    if array.ndim != spec.shape.rank:
-        raise UserError(f"{name} has {array.ndim} axes, not {spec.shape.rank}")
+        array = tf.constant(values, spec.dtype, None if plain.size else plain.shape).numpy()
+    except (ValueError, TypeError, OverflowError, SystemError):  # the last one for large integers
+        raise uneven from None
+    if spec.dtype.is_integer and not np.array_equal(plain, array):
+        raise UserError(f"{name} has numbers that are no {spec.dtype.name}")
     if not spec.shape.is_compatible_with(array.shape):
         raise UserError(f"{name} has the shape {array.shape}, not {tuple(spec.shape)}")
     return array
