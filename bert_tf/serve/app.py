@@ -39,6 +39,8 @@ _PLACE = re.compile(
 )
 # Requests that ask for Python's answers at the same time.
 _THREADS = 64
+# What an error of an operation says; the rest is where the operation is.
+_REASON = re.compile(r"^(.*)\n\s*\[\[\{\{node", re.MULTILINE)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32)
 
@@ -471,7 +473,8 @@ async def _refusing(
     except _ClientGone:
         return Response(status_code=499)
     except tf.errors.InvalidArgumentError as refusal:
-        return error(400, refusal.message.split("\n")[0])
+        told = _REASON.search(refusal.message)
+        return error(400, told[1] if told else refusal.message.split("\n")[0])
     except RecursionError:
         return error(400, "the body is nested too deeply")
     except Exception:

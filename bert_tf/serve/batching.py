@@ -208,7 +208,11 @@ def _stacked(request: _Request) -> Outputs:
 
 
 def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    if len({row.shape for row in map(np.asarray, rows)}) == 1:
+    if isinstance(
+        rows[0], bytes
+    ):  # as TensorFlow has them; NumPy's own would lose zeros at the end
+        return np.array(rows, object)
+    if len({np.shape(row) for row in rows}) == 1:
         return np.stack(rows)
     shape = np.max([row.shape for row in rows], axis=0)
     padding = {"O": b"", "i": -1}.get(rows[0].dtype.kind, 0)

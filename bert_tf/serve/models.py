@@ -203,7 +203,13 @@ class Servable(Answers):
             return None
         description = Description.from_dict(self.saved.record.model, self.path)
         pieces = read_vocabulary(file)
-        return Tokenizer.of(pieces, description.tokenizer_settings(pieces))
+        tokenizer = Tokenizer.of(pieces, description.tokenizer_settings(pieces))
+        # A text of this family holds [MASK].
+        return (
+            tokenizer.with_settings(special_tokens="whole")
+            if self.kind == "MaskedLM"
+            else tokenizer
+        )
 
     @functools.cached_property
     def kind(self) -> str | None:

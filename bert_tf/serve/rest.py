@@ -152,7 +152,7 @@ def _array(name: str, values: Any, spec: tf.TensorSpec) -> np.ndarray:
     if not plain.size and plain.ndim == 1:
         plain = plain.reshape([0] * (rank or 1))
     # TensorFlow ends the process on lists that are nested more deeply than this.
-    if any(isinstance(each, list) for each in plain.flat):
+    if plain.ndim < _MOST_AXES and any(isinstance(each, list) for each in plain.flat):
         raise uneven
     if plain.ndim != rank and (rank or not 0 < plain.ndim < _MOST_AXES):
         raise UserError(f"{name} has {plain.ndim} axes, not {rank or 'those of a batch'}")
