@@ -21,6 +21,8 @@ from bert_tf.serve.models import sources
 
 # Seconds that requests may take to end after SIGTERM.
 _DRAIN = 30
+# Seconds that a model which is being loaded then has.
+_END = 10
 
 
 def serve(
@@ -70,13 +72,15 @@ def serve(
         if not _is_local(host):
             logger.warning(f"everyone in the network can ask this server at {host}")
         loading = threading.Thread(target=load, daemon=True)
-        loading.start()
         # Without a handler the signal, which uvicorn raises again, would end the process at once.
         before = signal.signal(signal.SIGTERM, _stop)
         try:
+            loading.start()
             web.run([listener])
         finally:
             server.close()
+            if loading.is_alive():
+                loading.join(_END)
             signal.signal(signal.SIGTERM, before)
         if failures:
             raise failures[0]

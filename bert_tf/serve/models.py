@@ -30,7 +30,7 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.json_files import as_json
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import TokenizerSettings, read_vocabulary
 from bert_tf.serve.batching import BatchQueue, Columns
 from bert_tf.serve.rest import question
 from bert_tf.text import Tokenizer
@@ -203,13 +203,10 @@ class Servable(Answers):
             return None
         description = Description.from_dict(self.saved.record.model, self.path)
         pieces = read_vocabulary(file)
-        tokenizer = Tokenizer.of(pieces, description.tokenizer_settings(pieces))
-        # A text of this family holds [MASK].
-        return (
-            tokenizer.with_settings(special_tokens="whole")
-            if self.kind == "MaskedLM"
-            else tokenizer
-        )
+        settings = description.tokenizer_settings(pieces)
+        if self.kind == "MaskedLM":  # its texts hold [MASK]
+            settings = dataclasses.replace(settings, special_tokens="whole")
+        return _tokenizer(tuple(pieces), settings)
 
     @functools.cached_property
     def kind(self) -> str | None:
@@ -399,6 +396,12 @@ def _plain(value: Any) -> Any:
     return as_json(value) if hasattr(value, "dtype") else value
 
 
+@functools.lru_cache(maxsize=8)
+def _tokenizer(pieces: tuple[str, ...], settings: TokenizerSettings) -> Tokenizer:
+    """A tokenizer, which several models may share: its first call takes seconds."""
+    return Tokenizer.of(pieces, settings)
+
+
 def _signature_defs(folder: Path) -> dict[str, Any]:
     """The signatures of a SavedModel as messages of protobuf."""
     from tensorflow.core.protobuf import saved_model_pb2
@@ -490,6 +493,8 @@ class Models:
         # The last one is called first.
         self._files.callback(done.wait)
         self._files.callback(done.kill)
+        if self._closed.is_set():
+            self._files.close()
         lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
         if done.returncode:
             raise UserError(lines[-1].removeprefix("bert-tf: error: "))

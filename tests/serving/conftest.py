@@ -11,6 +11,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf import MultipleChoice, TextClassifier
 from bert_tf.asking.saved_model import SavedModel
+from bert_tf.console import news
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.serve.app import Server
 from bert_tf.serve.models import Source
@@ -48,14 +49,14 @@ def models(exports):
     return {name: SavedModel.load(folder) for name, folder in exports.items()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rest_url(exports):
     """Where `bert-tf serve` answers as TensorFlow Serving's REST interface does."""
     labels = {"stable": 1}
     found = [Source(name, str(folder), labels=labels) for name, folder in exports.items()]
     server = Server(found)
     server.models.load()
-    with running(server) as url:
+    with news(shown=False), running(server) as url:
         yield url
     server.close()
 
