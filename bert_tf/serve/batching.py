@@ -4,7 +4,7 @@ import collections
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -207,10 +207,8 @@ def _stacked(request: _Request) -> Outputs:
     return {name: _padded([answer[name] for answer in answers]) for name in answers[0]}
 
 
-def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    if isinstance(
-        rows[0], bytes
-    ):  # as TensorFlow has them; NumPy's own would lose zeros at the end
+def _padded(rows: Sequence[Any]) -> np.ndarray:
+    if isinstance(rows[0], bytes):  # NumPy's own texts would lose zeros at their ends
         return np.array(rows, object)
     if len({np.shape(row) for row in rows}) == 1:
         return np.stack(rows)

@@ -300,6 +300,7 @@ def test_requests_for_a_ranking_that_are_refused(client, body, status, message):
     assert message in found["error"] and found["error_type"] == "Validation"
 
 
+@pytest.mark.slow
 def test_raw_scores_are_those_before_the_sigmoid(tmp_path):
     from starlette.testclient import TestClient
 
