@@ -44,6 +44,9 @@ def prepare_to_serve() -> None:
     # The default on processors with AVX512-VNNI or AMX only. On others, batches are faster with
     # oneDNN too, and single texts are as fast (docs/how_to/serving.md).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    # An export computes in two shards, each of which has half of the processors.
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
     hidden: dict[str, Any] = sys.modules
     hidden["keras"] = None  # now its import fails
     try:

@@ -5,6 +5,8 @@ import os
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Hypothesis would import trio, which selenium needs, and warn about it.
+os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 
 from pathlib import Path  # noqa: E402
 

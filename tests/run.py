@@ -41,6 +41,7 @@ GROUPS = {
     "embedding": ["tasks/embedding", "tasks/reranking"],
     "strings": ["export/test_equal_rows.py", "export/litert/test_strings.py"],
     "models": ["asking", "interpret", "models"],
+    "serving": ["serve", "serving"],
     "docs": ["benchmarks", "docs", "experiments"],
     "notebooks": ["docs/test_notebook.py"],
 }

@@ -146,14 +146,14 @@ def answers(
         least = max((len(row[name]) for name in lists), default=0)
         if padded is not None:
             groups = [group for group in padded if answer.keys() >= {*group}]
-            found = _cut(answer, groups, least)
+            found = cut_lists(answer, groups, least)
         else:
             # Outputs as wide as an input have an entry for each of its entries.
             found = _cut_by_values(answer, {widths[name]: len(row[name]) for name in lists})
         yield _in_characters({name: as_json(value) for name, value in found.items()}, row)
 
 
-def _cut(
+def cut_lists(
     answer: Mapping[str, Any], groups: Sequence[Sequence[str]], least: int = 0
 ) -> dict[str, Any]:
     """A row's outputs without the padding at the ends of lists, of which `groups` end together.
@@ -172,7 +172,7 @@ def _cut(
 
 
 def _cut_by_values(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[str, Any]:
-    """As `_cut`, for a model of another program or of bert_tf 0.2.0, whose lists are not known.
+    """As `cut_lists`, for a model of another program or of bert_tf 0.2.0: its lists are not known.
 
     Lists of the same length are taken to belong together. Numbers alone do not show padding: a
     vector may end in zeros. `own` maps the width of a padded input to this row's entries in it.
@@ -181,11 +181,11 @@ def _cut_by_values(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[st
     # The labels are some of the classes, and have padding of their own.
     if {"labels", "classes"} <= lists.keys():
         del lists["labels"]
-        answer = _cut(answer, [["labels"]])
+        answer = cut_lists(answer, [["labels"]])
     for width in {len(value) for value in lists.values()}:
         group = [name for name, value in lists.items() if len(value) == width]
         if width in own or any(lists[name].dtype == object for name in group):
-            answer = _cut(answer, [group], own.get(width, 0))
+            answer = cut_lists(answer, [group], own.get(width, 0))
     return dict(answer)
 
 

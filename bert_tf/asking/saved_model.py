@@ -23,7 +23,7 @@ def is_saved_model(path: str | os.PathLike) -> bool:
     """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
     folder = Path(path)
     try:
-        return is_there(folder / _FILE) or bool(_versions(folder))
+        return is_there(folder / _FILE) or bool(versions(folder))
     except OSError:  # a name that is too long
         return False
 
@@ -131,7 +131,8 @@ def register_ops() -> None:
         tf.load_op_library(str(library))
 
 
-def _versions(folder: Path) -> list[Path]:
+def versions(folder: Path) -> list[Path]:
+    """The versions of a SavedModel in a folder, as servers have them; their names are numbers."""
     found = (each.parent for each in folder.glob(f"*/{_FILE}"))
     return [each for each in found if each.name.isdecimal()]
 
@@ -140,6 +141,6 @@ def _find(path: str) -> str:
     """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
     if is_there(Path(path) / _FILE):
         return path
-    newest = max(_versions(Path(path)), key=lambda version: int(version.name))
+    newest = max(versions(Path(path)), key=lambda version: int(version.name))
     logger.info(f"{path}: using version {newest.name}, the newest")
     return str(newest)

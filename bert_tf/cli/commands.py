@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.console import print_metrics, stages
-from bert_tf.dependencies import prepare_to_serve
+from bert_tf.dependencies import optional, prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 
@@ -337,6 +337,22 @@ def report(arguments: argparse.Namespace) -> None:
     from bert_tf.experiments.report import report as write
 
     write(arguments.runs, arguments.out)
+
+
+def serve(arguments: argparse.Namespace) -> None:
+    """Answer requests over HTTP, and on a page at the server's address.
+
+    bert-tf serve runs/reviews
+    bert-tf serve saved_models/reviews answers=runs/squad --port 8080
+    bert-tf serve serving/models.config --host 0.0.0.0 --allow bert.example.org
+    """
+    for module in ("uvicorn", "starlette", "prometheus_client"):
+        optional(module, "serve", "bert-tf serve")
+    prepare_to_serve()
+    from bert_tf import serve as server
+
+    limits = server.Limits(arguments.most_bytes, arguments.most_rows, arguments.most_waiting)
+    server.serve(arguments.models, arguments.host, arguments.port, arguments.allow, limits)
 
 
 def schema(arguments: argparse.Namespace) -> None:

@@ -388,6 +388,40 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             ),
         ),
     ],
+    commands.serve: [
+        option(
+            "models MODEL",
+            "a SavedModel, a folder of its versions, a run folder, a checkpoint of any format or a "
+            "name on the Hugging Face Hub; NAME=MODEL gives it a name (default: that of its "
+            "folder). A file NAME.config is a ModelServerConfig of TensorFlow Serving",
+            nargs="+",
+        ),
+        option(
+            "--host ADDRESS",
+            "address to listen at; 0.0.0.0 lets everyone in the network ask (default: %(default)s)",
+            default="127.0.0.1",
+        ),
+        option("--port N", "port; 0 takes a free one (default: %(default)s)", default=8501),
+        option(
+            "--allow NAME",
+            "names under which clients may ask, besides localhost, the name of this machine and "
+            "addresses in numbers",
+            nargs="+",
+            default=[],
+        ),
+        option(
+            "--most-bytes N", "bytes that a request may have (default: %(default)s)", default=2**23
+        ),
+        option(
+            "--most-rows N", "rows that a request may have (default: %(default)s)", default=1024
+        ),
+        option(
+            "--most-waiting N",
+            "rows that may wait for a model; further requests are refused with status 429 "
+            "(default: %(default)s)",
+            default=4096,
+        ),
+    ],
     commands.shrink: [
         option("path RUN", "folder of a finished fine-tuning run"),
         option("--out RUN", "folder for the run of the small model", required=True),

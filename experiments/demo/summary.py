@@ -119,6 +119,7 @@ def next_steps(out: Path) -> str:
     return f"""\
 Ask it, and see how it was trained:
   {bert_tf} predict {folder}/saved_model "{_QUESTION}"
+  {bert_tf} serve {folder}/saved_model  # a page, if the extra serve is installed
   {tensorboard} --logdir {folder}
 
 Your own texts: two tables, train.tsv and dev.tsv, with the columns text and label. The demo's are

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -25,6 +26,8 @@ from tests.tasks.tiny_texts import write_lines
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
 NOTEBOOKS = sorted(path.stem for path in TUTORIALS.glob("*.ipynb"))
+# Where a notebook has its server; a test has its own elsewhere.
+PORT = "8501"
 CHECKPOINT = "sentence-transformers/all-MiniLM-L6-v2"
 LINK = re.compile(r"\]\(([^):\s]+)\)")
 # Progress bars, escape codes of a terminal, and what TensorFlow logs.
@@ -168,6 +171,18 @@ def no_network(*args, **kwargs):
     raise AssertionError(f"{args[0]} is looked for in the network")
 
 
+def of_this_machine(request, urlopen=urllib.request.urlopen):
+    """What `urlopen` returns for a server of this machine; nothing else may be asked."""
+    url = request if isinstance(request, str) else request.full_url
+    return urlopen(request) if url.startswith("http://localhost:") else no_network(url)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in DATA]
@@ -177,16 +192,16 @@ def test_it_runs_as_written_on_small_data(name, tmp_path, monkeypatch):
     write_checkpoint(tmp_path)
     (tmp_path / "data").mkdir()
     write_data(tmp_path / "data")
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    monkeypatch.setattr(urllib.request, "urlopen", of_this_machine)
     monkeypatch.setattr(urllib.request, "urlretrieve", no_network)
     monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     plt.switch_backend("Agg")
 
-    names = {}
+    names, port = {}, free_port()
     with contextlib.chdir(tmp_path), pd.option_context("display.max_colwidth", 50):
         for number, cell in enumerate(sources(name, "code"), start=1):
-            exec(compile(cell, f"{name}, cell {number}", "exec"), names)
+            exec(compile(cell.replace(PORT, port), f"{name}, cell {number}", "exec"), names)
 
     assert (tmp_path / made).is_file()
 

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import keras
@@ -37,6 +38,8 @@ HUB_NAMES = (
     "sentence-transformers/all-MiniLM-L6-v2",
 )
 TAGGER = "dslim/bert-base-NER"
+# Where pages have a server; the tests have theirs elsewhere.
+PORT = "http://localhost:8501"
 # Enough for one batch of the size that the pages have.
 ROWS = 32
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -238,6 +241,24 @@ def hub(checkpoint, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
 
 
+@contextlib.contextmanager
+def served(line):
+    """Starts a server, as `bert-tf serve … &` does; gives the address that stands for its own."""
+    pytest.importorskip("uvicorn")
+    arguments = shlex.split(line.removeprefix("bert-tf").removesuffix("&"))
+    command = [sys.executable, "-m", "bert_tf", *arguments, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            said = iter(server.stderr.readline, "")
+            url = next(
+                found[1] for each in said if (found := re.search(r"ready: .* (http\S+)/", each))
+            )
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            yield url
+        finally:
+            server.terminate()
+
+
 def run_line(line):
     for command, run in COMMANDS.items():
         if line.startswith(f"{command} "):
@@ -256,7 +277,8 @@ def test_every_step_of_a_page_works(page, checkpoint, reviews_file, hub, tmp_pat
         (tmp_path / "reviews.keras").symlink_to(reviews_file)
     (tmp_path / data).mkdir(exist_ok=True)
     write_data(tmp_path / data)
-    with contextlib.chdir(tmp_path):
+    with contextlib.chdir(tmp_path), contextlib.ExitStack() as servers:
+        url = None
         for language, title, block in BLOCK.findall((DOCS / page).read_text()):
             if title:
                 Path(title).write_text(block)
@@ -264,11 +286,18 @@ def test_every_step_of_a_page_works(page, checkpoint, reviews_file, hub, tmp_pat
                     subprocess.run([sys.executable, title], check=True)
             elif language == "sh":
                 for line in block.splitlines():
-                    run_line(line)
+                    if line.endswith(" &"):
+                        url = servers.enter_context(served(line))
+                    elif line.startswith("curl "):
+                        line = line.replace("curl", "curl --fail --silent --show-error", 1)
+                        subprocess.run(line.replace(PORT, url), shell=True, check=True)
+                    else:
+                        run_line(line)
             elif language == "yaml":
                 Path("block.yaml").write_text(block)
                 load_config("block.yaml")
             elif language == "python":
+                block = block.replace(PORT, url) if url else block
                 exec(compile(block, page, "exec"), {})
 
 

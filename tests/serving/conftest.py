@@ -1,9 +1,5 @@
-"""Small exports to serve, and stand-ins for the server with its two interfaces."""
+"""Small exports to serve, the server with its REST interface, and a stand-in with that of gRPC."""
 
-import http.server
-import json
-import re
-import threading
 from concurrent import futures
 from pathlib import Path
 
@@ -14,13 +10,13 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf import MultipleChoice, TextClassifier
+from bert_tf.asking.saved_model import SavedModel
+from bert_tf.console import news
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
-from serving import bodies
+from bert_tf.serve.app import Server
+from bert_tf.serve.models import Source
 from tests import tiny
-
-_PATH = re.compile(r"/v1/models/(\w+)(?:/(versions|labels)/(\w+))?:predict")
-_VERSIONS = {(None, None), ("versions", "1"), ("labels", "stable")}
+from tests.serve.served import running
 
 
 @pytest.fixture(scope="session")
@@ -48,37 +44,21 @@ def signatures(exports):
 
 
 @pytest.fixture(scope="session")
-def rest_url(signatures):
-    """Where a server answers as TensorFlow Serving's REST interface does."""
+def models(exports):
+    """Name -> the export as `bodies` asks it."""
+    return {name: SavedModel.load(folder) for name, folder in exports.items()}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            path = _PATH.fullmatch(self.path)
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if path is None or path[1] not in signatures:
-                return self._send(404, {"error": f"no model at {self.path}"})
-            if (path[2], path[3]) not in _VERSIONS:
-                return self._send(404, {"error": f"no version {path[3]}"})
-            try:
-                self._send(200, bodies.answer(signatures[path[1]], json.loads(body)))
-            except (UserError, ValueError) as error:
-                self._send(400, {"error": str(error)})
 
-        def _send(self, code: int, body: dict) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *arguments) -> None:
-            """Tests are silent."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+@pytest.fixture(scope="module")
+def rest_url(exports):
+    """Where `bert-tf serve` answers as TensorFlow Serving's REST interface does."""
+    labels = {"stable": 1}
+    found = [Source(name, str(folder), labels=labels) for name, folder in exports.items()]
+    server = Server(found)
+    server.models.load()
+    with news(shown=False), running(server) as url:
+        yield url
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -83,9 +83,11 @@ def test_lists_go_over_both(rest_url, grpc_address):
 
 
 def test_refusals_are_told(rest_url, grpc_address):
-    with pytest.raises(ConnectionError, match="404: no model at"):
+    with pytest.raises(
+        ConnectionError, match=r"404: Servable not found for request: Latest\(other\)"
+    ):
         rest_client.predict(rest_url, "other", [{"text": ""}])
-    with pytest.raises(ConnectionError, match="404: no version canary"):
+    with pytest.raises(ConnectionError, match="404: Unrecognized servable version label: canary"):
         rest_client.predict(rest_url, "reviews", [{"text": ""}], version="canary")
     with pytest.raises(ConnectionError, match="400: every row has text"):
         rest_client.predict(rest_url, "reviews", [{"texts": ""}])

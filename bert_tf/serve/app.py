@@ -1,0 +1,631 @@
+"""The addresses of the server: who may ask, what is asked, and what is answered."""
+
+import asyncio
+import base64
+import contextlib
+import functools
+import ipaddress
+import json
+import re
+import socket
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import prometheus_client as prometheus
+import tensorflow as tf
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bert_tf.asking import Outputs
+from bert_tf.console import logger
+from bert_tf.errors import UserError
+from bert_tf.serve import page, rest
+from bert_tf.serve.batching import BatchQueue, Columns, QueueClosed, QueueFull
+from bert_tf.serve.models import Asking, Models, NotFound, NotReady, Servable, Source
+
+Answer = TypeVar("Answer")
+
+_PLACE = re.compile(
+    r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<number>\d{1,18})|/labels/(?P<label>[^/:]+))?"
+    r"(?P<rest>/metadata|:predict|:classify|:regress)?"
+)
+# Requests that ask for Python's answers at the same time.
+_THREADS = 64
+# What an error of an operation says; the rest is where the operation is.
+_REASON = re.compile(r"^(.*)\n\s*\[\[\{\{node", re.MULTILINE)
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_ROWS = (1, 2, 4, 8, 16, 32)
+
+
+class Limits(NamedTuple):
+    """What a request may cost.
+
+    Attributes:
+        most_bytes: of a body.
+        most_rows: of a request.
+        most_waiting: rows of all requests that wait for a model.
+        body_seconds: in which a body must arrive.
+    """
+
+    most_bytes: int = 8 * 2**20
+    most_rows: int = 1024
+    most_waiting: int = 4096
+    body_seconds: float = 60
+
+
+class _ClientGone(Exception):
+    """Nobody waits for the answer."""
+
+
+class _WithInfinity(JSONResponse):
+    """JSON in which NaN and Infinity may stand, as in that of TensorFlow Serving."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Server:
+    """All that the addresses of a server share.
+
+    Args:
+        found: the models.
+        limits: what a request may cost.
+
+    Attributes:
+        models: the models with their versions.
+    """
+
+    def __init__(self, found: Sequence[Source], limits: Limits = Limits()):  # noqa: B008
+        self._limits = limits
+        self._threads = ThreadPoolExecutor(_THREADS)
+        self._figures = prometheus.CollectorRegistry()
+        own: dict[str, Any] = {"registry": self._figures}
+        self._requests = prometheus.Counter(
+            "bert_tf_requests", "requests by their address and status", ("path", "status"), **own
+        )
+        self._seconds = prometheus.Histogram(
+            "bert_tf_request_seconds", "seconds to an answer", ("path",), buckets=_SECONDS, **own
+        )
+        self._rows = prometheus.Histogram(
+            "bert_tf_batch_rows", "rows that were computed at once", buckets=_ROWS, **own
+        )
+        waiting = prometheus.Gauge("bert_tf_waiting_rows", "rows that wait", ("model",), **own)
+        self.models = Models(found, self._queue)
+        for name in self.models.sources:
+            waiting.labels(name).set_function(functools.partial(self._waiting, name))
+
+    def app(self, hosts: Sequence[str] | None) -> ASGIApp:
+        """The server as an application of ASGI.
+
+        Args:
+            hosts: names under which it may be asked, besides those of this machine and addresses
+                in numbers; None takes every name.
+        """
+        routes = [
+            Route("/", self._page),
+            Route("/healthz", self._health),
+            Route("/metrics", self._metrics),
+            Route("/models", self._descriptions),
+            Route("/predict", self._predict, methods=["POST"]),
+            Route("/rerank", self._rerank, methods=["POST"]),
+            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+            Route("/v1/models", self._list),
+            Route("/v1/models/{rest:path}", self._of_model, methods=["GET", "POST"]),
+        ]
+        handlers: dict[Any, Any] = {HTTPException: _http_error}
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        return _Guard(app, hosts, self._count)
+
+    def close(self) -> None:
+        """Answers what waits, and ends all threads."""
+        self.models.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # ---- What all addresses do ---------------------------------------------------------------
+
+    def _queue(self, compute: Callable[[str, Columns], Outputs], lists: Any) -> BatchQueue:
+        waiting = self._limits.most_waiting
+        return BatchQueue(compute, lists, most_waiting=waiting, computed=self._rows.observe)
+
+    def _waiting(self, name: str) -> int:
+        return sum(each.queue.waiting for each in self.models.servables() if each.name == name)
+
+    def _count(self, path: str, status: int, seconds: float) -> None:
+        self._requests.labels(path, status).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    async def _body(self, request: Request) -> dict[str, Any]:
+        """The JSON object that a request sends.
+
+        Raises:
+            HTTPException: it is too large, or arrives too slowly.
+            UserError: it is none.
+        """
+        most = self._limits.most_bytes
+        too_large = HTTPException(413, f"the body has more than {most:,} bytes; send fewer rows")
+        declared = request.headers.get("content-length", "0")
+        if len(declared) > 18 or (declared.isdecimal() and int(declared) > most):
+            raise too_large
+        data = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                async for part in request.stream():
+                    data += part
+                    if len(data) > most:
+                        raise too_large
+        except ClientDisconnect:
+            raise _ClientGone from None
+        except TimeoutError:
+            raise HTTPException(408, "the body did not arrive in time") from None
+        return rest.parsed(bytes(data))
+
+    def _check_rows(self, count: int) -> None:
+        if count > self._limits.most_rows:
+            most = self._limits.most_rows
+            raise HTTPException(
+                413, f"{count:,} rows, or texts in their lists; a request may have {most:,}"
+            )
+
+    async def _answered(
+        self, find: Callable[[], Servable], ask: Callable[[Servable], Awaitable[Answer]]
+    ) -> Answer:
+        """What a version answers; if it is unloaded meanwhile, the one that has taken its place."""
+        servable = find()
+        while True:
+            try:
+                return await ask(servable)
+            except QueueClosed:
+                newer = find()
+                if newer is servable:
+                    raise
+                servable = newer
+
+    async def _computed(
+        self, request: Request, servable: Servable, signature: str, columns: Columns
+    ) -> Outputs:
+        """The outputs for columns; rows that nobody waits for any more are not computed."""
+        rows = len(next(iter(columns.values())))
+        self._check_rows(max(rows, servable.count_texts(signature, columns)))
+        if rows == 0:
+            shapes = servable.saved.loaded.signatures[signature].output_shapes
+            return {name: np.zeros(0) for name in shapes}
+        future = asyncio.wrap_future(servable.submit(signature, columns))
+        return await _unless_gone(request, future)
+
+    async def _predicted(
+        self, request: Request, servable: Servable, rows: list, options: Mapping[str, Any]
+    ) -> list[Any]:
+        """The answers of Python; rows that nobody waits for any more are not computed."""
+        asking = Asking(servable)
+        work = functools.partial(servable.predict, rows, options, asking)
+        try:
+            return await self._in_thread(request, work)
+        finally:
+            asking.give_up()
+
+    async def _in_thread(self, request: Request, work: Callable[[], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        return await _unless_gone(request, loop.run_in_executor(self._threads, work))
+
+    # ---- TensorFlow Serving's REST interface --------------------------------------------------
+
+    @staticmethod
+    def _error(status: int, message: str) -> Response:
+        return JSONResponse({"error": message}, status)
+
+    async def _of_model(self, request: Request) -> Response:
+        """Predictions, status and metadata of a model: tensorflow/serving, g3doc/api_rest.md."""
+        place = _PLACE.fullmatch(request.scope["path"])
+        if place is None:
+            return self._error(404, _malformed(request))
+        name, label, what = place["name"], place["label"], place["rest"]
+        number = None if place["number"] is None else int(place["number"])
+        if request.method == "POST" and what == ":predict":
+
+            async def answered() -> Response:
+                body = await self._body(request)
+
+                async def ask(servable: Servable) -> dict[str, Any]:
+                    asked = rest.question(body, servable.signatures)
+                    outputs = await self._computed(
+                        request, servable, asked.signature, asked.columns
+                    )
+                    return rest.answer(outputs, asked.by_row)
+
+                find = functools.partial(self.models.find, name, number, label)
+                return _WithInfinity(await self._answered(find, ask))
+
+            return await _refusing(answered, self._error)
+        if request.method == "GET" and what in (None, "/metadata"):
+
+            async def told() -> Response:
+                if what is not None:
+                    return JSONResponse(_metadata(self.models.find(name, number, label)))
+                version = self.models.find(name, None, label).number if label else number
+                return JSONResponse({"model_version_status": self.models.status(name, version)})
+
+            return await _refusing(told, self._error)
+        if what in (":classify", ":regress"):
+            message = f"{what[1:]} takes tf.Example; the models here take strings: use :predict"
+            return self._error(501, message)
+        return self._error(405, _malformed(request))
+
+    # ---- OpenAI's and text-embeddings-inference's interfaces ----------------------------------
+
+    async def _list(self, request: Request) -> Response:
+        models = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "bert_tf"}
+            for name in self.models.sources
+        ]
+        return JSONResponse({"object": "list", "data": models})
+
+    async def _embeddings(self, request: Request) -> Response:
+        """Vectors, as OpenAI's API sends them: "Create embeddings" of its reference."""
+
+        async def answered() -> Response:
+            body = await self._body(request)
+            _check_names(body, ("model", "input", "encoding_format", "dimensions", "user"))
+            name = _value(body, "model", str)
+            texts = body.get("input")
+            texts = [texts] if isinstance(texts, str) else texts
+            if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+                raise UserError('"input" must be a text or a list of texts')
+            if not texts:
+                raise UserError('"input" is empty; give at least one text')
+            form = _value(body, "encoding_format", str, "float")
+            if form not in ("float", "base64"):
+                raise UserError(f'"encoding_format" is {form!r}; it may be float or base64')
+            dimensions = _value(body, "dimensions", int, None)
+            self._check_rows(len(texts))
+            columns = rest.rows_of_text(texts)
+
+            async def ask(servable: Servable) -> tuple[np.ndarray, int]:
+                if servable.kind != "TextEmbedder":
+                    kind = servable.kind or "model of no task"
+                    raise UserError(f"{name} is a {kind}, which returns no embeddings")
+                outputs = await self._computed(request, servable, "serving_default", columns)
+                tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
+                return _shortened(outputs["embedding"], dimensions, servable), tokens
+
+            find = functools.partial(self.models.find, name)
+            vectors, tokens = await self._answered(find, ask)
+            return JSONResponse(
+                {
+                    "object": "list",
+                    "data": [
+                        {"object": "embedding", "index": i, "embedding": _sent(vector, form)}
+                        for i, vector in enumerate(vectors)
+                    ],
+                    "model": name,
+                    "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+                }
+            )
+
+        def error(status: int, message: str) -> Response:
+            kind = "invalid_request_error" if status < 500 else "server_error"
+            found = {"message": message, "type": kind, "param": None, "code": None}
+            return JSONResponse({"error": found}, status)
+
+        return await _refusing(answered, error)
+
+    async def _rerank(self, request: Request) -> Response:
+        """Passages by relevance, as text-embeddings-inference's `/rerank` answers."""
+
+        async def answered() -> Response:
+            body = await self._body(request)
+            shapes = ("raw_scores", "return_text", "truncate", "truncation_direction")
+            _check_names(body, ("model", "query", "texts", *shapes))
+            query, texts = _value(body, "query", str), _value(body, "texts", list)
+            if not texts or not all(isinstance(each, str) for each in texts):
+                raise UserError('"texts" must be a list of one text or more')
+            raw = _value(body, "raw_scores", bool, False)
+            shown = _value(body, "return_text", bool, False)
+            if _value(body, "truncation_direction", str, "right").lower() != "right":
+                raise UserError('"truncation_direction" must be right; models cut the ends')
+            cuts = _value(body, "truncate", bool, None)
+            self._check_rows(len(texts))
+            rankers = [each.name for each in self.models.servables() if each.kind == "Reranker"]
+            name = _value(body, "model", str, rankers[0] if len(rankers) == 1 else None)
+
+            async def ask(servable: Servable) -> Response:
+                if servable.kind != "Reranker":
+                    kind = servable.kind or "model of no task"
+                    raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
+                activation = servable.settings.get("activation")
+                if raw and activation == "sigmoid":
+                    raise UserError(
+                        f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
+                        "an export with activation: identity"
+                    )
+                row = {"query": query, "passages": texts}
+                if cuts is False:
+                    read = await self._in_thread(request, lambda: servable.tokens(row))
+                    if read and read["cut"]:
+                        raise HTTPException(
+                            413,
+                            f"the longest input has {read['count']} tokens, and {servable.name} "
+                            f"reads {read['max_length']}; send truncate: true, or shorter texts",
+                        )
+                (found,) = await self._predicted(request, servable, [row], {})
+                scores = found["scores"]
+                if not raw and activation == "identity":
+                    scores = tf.sigmoid(tf.constant(scores, tf.float64)).numpy().tolist()
+                return JSONResponse(
+                    [
+                        {"index": i, "score": scores[i]} | ({"text": texts[i]} if shown else {})
+                        for i in found["order"]
+                    ]
+                )
+
+            return await self._answered(functools.partial(self.models.find, name), ask)
+
+        def error(status: int, message: str) -> Response:
+            kind = "Overloaded" if status == 429 else "Validation" if status < 500 else "Backend"
+            return JSONResponse({"error": message, "error_type": kind}, status)
+
+        return await _refusing(answered, error)
+
+    # ---- Python's answers, and the page -------------------------------------------------------
+
+    async def _predict(self, request: Request) -> Response:
+        """What `predict` of the model returns, for `{"model": NAME, "inputs": [rows]}`.
+
+        With `"tokens": true` the answer also says which tokens the model read of each row.
+        """
+
+        async def answered() -> Response:
+            body = await self._body(request)
+            _check_names(body, ("model", "inputs", "options", "tokens"))
+            name = _value(body, "model", str, None)
+            rows, options = _value(body, "inputs", list), _value(body, "options", dict, {})
+            shows_tokens = _value(body, "tokens", bool, False)
+            self._check_rows(sum(map(_texts_of, rows)))
+
+            async def ask(servable: Servable) -> Response:
+                answers = await self._predicted(request, servable, rows, options)
+                found = {"model": servable.name, "version": servable.number, "answers": answers}
+                if shows_tokens:
+                    read = await self._in_thread(request, lambda: list(map(servable.tokens, rows)))
+                    found["tokens"] = read
+                return JSONResponse(found)
+
+            return await self._answered(functools.partial(self.models.find, name), ask)
+
+        return await _refusing(answered, self._error)
+
+    async def _descriptions(self, request: Request) -> Response:
+        found = []
+        for name in self.models.sources:
+            try:
+                servable = self.models.find(name)
+            except (NotFound, NotReady) as error:
+                found.append({"name": name, "error": str(error)})
+                continue
+            found.append(await self._in_thread(request, servable.description))
+        return JSONResponse({"models": found})
+
+    async def _page(self, request: Request) -> Response:
+        content, policy = page.page()
+        return Response(
+            content, media_type="text/html", headers={"Content-Security-Policy": policy}
+        )
+
+    async def _health(self, request: Request) -> Response:
+        """200 where every model can be asked, 503 where one cannot."""
+        found = {each.name for each in self.models.servables()}
+        missing = [name for name in self.models.sources if name not in found]
+        state = {"status": "loading", "models": missing} if missing else {"status": "ok"}
+        return JSONResponse(state, 503 if missing else 200)
+
+    async def _metrics(self, request: Request) -> Response:
+        content = prometheus.generate_latest(self._figures)
+        return Response(content, headers={"Content-Type": prometheus.CONTENT_TYPE_LATEST})
+
+
+async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
+    """The result, unless the client goes away first.
+
+    Raises:
+        _ClientGone: it did.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    result, left = asyncio.ensure_future(future), asyncio.create_task(gone())
+    try:
+        await asyncio.wait((result, left), return_when=asyncio.FIRST_COMPLETED)
+        if not result.done():
+            raise _ClientGone
+        return result.result()
+    finally:
+        result.cancel()
+        left.cancel()
+
+
+async def _refusing(
+    answered: Callable[[], Awaitable[Response]], error: Callable[[int, str], Response]
+) -> Response:
+    """An answer, or a refusal in the form in which an interface has errors."""
+    try:
+        return await answered()
+    except NotFound as refusal:
+        return error(404, str(refusal))
+    except NotReady as refusal:
+        return _later(error(503, str(refusal)))
+    except QueueClosed:
+        return _later(error(503, "the server ends"))
+    except QueueFull:
+        return _later(error(429, "too many requests wait for this model; ask again later"))
+    except UserError as refusal:
+        return error(400, str(refusal))
+    except HTTPException as refusal:
+        return error(refusal.status_code, refusal.detail)
+    except _ClientGone:
+        return Response(status_code=499)
+    except tf.errors.InvalidArgumentError as refusal:
+        told = _REASON.search(refusal.message)
+        return error(400, told[1] if told else refusal.message.split("\n")[0])
+    except RecursionError:
+        return error(400, "the body is nested too deeply")
+    except Exception:
+        logger.warning(f"a request failed; this is a bug of bert_tf\n{traceback.format_exc()}")
+        return error(500, "the server failed; its log says why")
+
+
+def _later(response: Response) -> Response:
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": _malformed(request)}, error.status_code)
+
+
+def _malformed(request: Request) -> str:
+    return f"Malformed request: {request.method} {request.scope['path']}"
+
+
+def _check_names(body: Mapping[str, Any], known: Sequence[str]) -> None:
+    if unknown := body.keys() - {*known}:
+        raise UserError(f"{min(unknown)!r} is unknown; a request may have {', '.join(known)}")
+
+
+def _texts_of(row: Any) -> int:
+    """How many texts a row may have in a list; 1 for a row without lists."""
+    values = row.values() if isinstance(row, Mapping) else ()
+    return max((len(each) for each in values if isinstance(each, list)), default=1)
+
+
+_REQUIRED = object()
+
+
+def _value(body: Mapping[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
+    """A value of a body; raises UserError if it is missing or of another type."""
+    found = body.get(name, default)
+    if found is _REQUIRED:
+        raise UserError(f"{name!r} is missing")
+    if found is not default and type(found) is not kind:
+        names: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
+        names |= {bool: "true or false", int: "a whole number"}
+        raise UserError(f"{name!r} must be {names[kind]}")
+    return found
+
+
+def _shortened(vectors: np.ndarray, dimensions: int | None, servable: Servable) -> np.ndarray:
+    """The first numbers of vectors; of unit length again where the model normalizes its vectors."""
+    width = vectors.shape[1]
+    if dimensions is None or dimensions == width:
+        return vectors
+    if vectors.dtype != np.float32 or not 0 < dimensions < width:
+        raise UserError(
+            f"{servable.name} returns {width} numbers of {vectors.dtype.name}; dimensions may be 1 "
+            "to that many, of float32 only"
+        )
+    vectors = vectors[:, :dimensions]
+    if servable.settings.get("normalize"):
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors
+
+
+def _sent(vector: np.ndarray, form: str) -> Any:
+    """A vector as OpenAI's API sends it: numbers, or its float32 in base64."""
+    if form == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    return rest.as_json(vector)
+
+
+def _metadata(servable: Servable) -> dict[str, Any]:
+    """What TensorFlow Serving says about the signatures of a model."""
+    from google.protobuf import json_format
+    from tensorflow_serving.apis import get_model_metadata_pb2
+
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    for name, each in servable.signature_defs.items():
+        signatures.signature_def[name].CopyFrom(each)
+    shown = json_format.MessageToDict(
+        signatures, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    spec = {"name": servable.name, "signature_name": "", "version": str(servable.number)}
+    return {"model_spec": spec, "metadata": {"signature_def": shown}}
+
+
+class _Guard:
+    """Refuses requests of other web pages, and writes the log.
+
+    Any page in a browser can send a POST to this machine, and a name of its own can lead here. Such
+    a request names a foreign `Origin` or `Host`.
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Sequence[str] | None, count: Callable[[str, int, float], None]
+    ):
+        self._app, self._count = app, count
+        own = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+        self._hosts = None if hosts is None else own | {*map(_host_name, hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 499
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        refusal = self._refusal(Request(scope))
+        app = JSONResponse({"error": refusal}, 403) if refusal else self._app
+        try:
+            await app(scope, receive, sending)
+        finally:
+            seconds = time.perf_counter() - start
+            self._count(_known(scope["path"]), status, seconds)
+            client = (scope.get("client") or ("-",))[0]
+            line = f"{client} {scope['method']} {scope['path']} {status} {seconds * 1e3:.0f} ms"
+            logger.info(line)
+
+    def _refusal(self, request: Request) -> str | None:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if origin is not None and origin.lower() not in (
+            f"http://{host.lower()}",
+            f"https://{host.lower()}",
+        ):
+            return f"a page of {origin} may not ask this server"
+        if self._hosts is None or _host_name(host) in self._hosts or _is_address(host):
+            return None
+        return f"{host!r} is no name of this server; start it with --allow {_host_name(host)}"
+
+
+def _host_name(host: str) -> str:
+    """The name in a `Host` header, without the port."""
+    return re.sub(r":\d*$", "", host.lower()).rstrip(".")
+
+
+def _is_address(host: str) -> bool:
+    """Whether a `Host` header has a number instead of a name, which no foreign page can point."""
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(_host_name(host).strip("[]"))
+        return True
+    return False
+
+
+def _known(path: str) -> str:
+    """The address of a request for statistics, which must not grow with what clients send."""
+    found = _PLACE.fullmatch(path)
+    if found is not None:
+        return f"/v1/models/NAME{found['rest'] or ''}"
+    own = ("/", "/healthz", "/metrics", "/models", "/predict", "/rerank")
+    return path if path in (*own, "/v1/embeddings", "/v1/models") else "other"
