@@ -119,7 +119,7 @@ def save(
         # Path.exists raises an error for a name that is too long; writing there explains it.
         if os.path.exists(place := _place(folder, name, version)):
             raise UserError(f"{place} exists already; remove it or choose another folder")
-        if version is not None:
+        if version is not None and os.path.isdir(place.parent):
             clear_unfinished(place.parent)  # of any version
         if os.path.exists(whole := _place(folder, name, None) / "saved_model.pb"):
             raise UserError(

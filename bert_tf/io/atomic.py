@@ -60,9 +60,7 @@ def atomic_path(
             raise UserError(
                 f"another process is writing {path}; wait until it ends, or choose another place"
             )
-        scratch = Path(
-            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
-        )
+        scratch = _scratch(path)
         try:
             with locked(scratch):
                 new = scratch / path.name
@@ -90,7 +88,7 @@ def is_stream(path: str | os.PathLike) -> bool:
 def remove_folder(path: str | os.PathLike) -> None:
     """Removes a folder with all that is in it; it is never seen half-removed."""
     path = Path(path)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent))
+    scratch = _scratch(path)
     os.rename(path, scratch / path.name)
     shutil.rmtree(scratch)
 
@@ -180,6 +178,14 @@ def _move(new: Path, path: Path) -> None:
 
 def _taken(path: Path) -> UserError:
     return UserError(f"{path} exists already; remove it or choose another place")
+
+
+def _scratch(path: Path) -> Path:
+    """A new temporary folder for what is to be at `path`."""
+    try:
+        return Path(tempfile.mkdtemp(_UNFINISHED, f".{path.name}.", path.parent))
+    except FileNotFoundError as error:  # what /proc answers, which takes no folders
+        raise cannot_write(path, error) from error
 
 
 def _discard(scratch: Path, path: Path) -> None:

@@ -633,7 +633,7 @@ class TaskModel(EncoderModel):
         if path.suffix != ".keras":
             super().save(filepath, overwrite=overwrite, **kwargs)
             return
-        if path.exists() and not overwrite:
+        if not overwrite and os.path.exists(path):
             raise UserError(f"{path} exists already; choose another file, or set overwrite=True")
         hidden = self.optimizer if self._compiled_by_fit else None
         if hidden is not None:
