@@ -48,6 +48,7 @@ def _work(arguments: argparse.Namespace) -> None:
         late = found[len(found) // 5 :]
         slope = np.polyfit(np.arange(len(late)), late, 1)[0]
         table.add_row(kind, f"{found[0]:.0f}", f"{found[-1]:.0f}", f"{slope:.2f}")
+        print(f"{kind}: {slope:.2f} MB a round", file=sys.stderr)
     Console(width=80).print(table)
 
 

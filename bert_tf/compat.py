@@ -292,7 +292,7 @@ def custom_gradient(function: Callable[..., tuple]) -> Callable[..., Any]:
         operation = tf.nest.flatten(result)[0].op
         name = operation.get_attr("_gradient_op_type").decode()
         entry = ops.gradient_registry._registry[name]
-        held = weakref.ref(entry["type"])
+        held: Callable[[], Any] = weakref.ref(entry["type"])
         _kept_by_graphs("_gradients_of_bert_tf", entry["type"])
         entry["type"] = lambda *upstream: held()(*upstream)
         weakref.finalize(operation.graph, ops.gradient_registry._registry.pop, name, None)
