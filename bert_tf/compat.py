@@ -6,9 +6,11 @@ no longer calls a method that is overridden here.
 """
 
 import contextlib
+import functools
 import logging
 import re
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -21,7 +23,9 @@ from tensorflow.core.protobuf.trackable_object_graph_pb2 import (
 from tensorflow.lite.python.convert import ConverterError as LiteConverterError
 from tensorflow.lite.python.convert import mlir_quantize
 from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
+from tensorflow.python.eager.record import stop_recording as stop_recording
 from tensorflow.python.framework import ops
+from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.saved_model.fingerprinting_utils import (
     write_fingerprint as write_fingerprint,
 )
@@ -270,12 +274,66 @@ def is_default_strategy(strategy: tf.distribute.Strategy) -> bool:
     )
 
 
-def registered_gradients() -> dict[str, Any]:
-    """The gradients that functions of TensorFlow have, by name: the registry itself.
+def custom_gradient(function: Callable[..., tuple]) -> Callable[..., Any]:
+    """`tf.custom_gradient` of a function of tensors, without what it leaves in the process.
 
-    There is no public way to take a gradient out again (see `bert_tf.training.custom_gradients`).
+    In a graph, each call registers its gradient under a new name, for ever
+    (tensorflow/python/ops/custom_gradient.py, `_graph_mode_decorator`). The gradient holds tensors,
+    these hold their graph, and a training step's graph holds the model with its moments. Here the
+    graph holds the gradient, and the name ends with the graph.
     """
-    return ops.gradient_registry._registry
+    decorated = tf.custom_gradient(function)
+
+    @functools.wraps(function)
+    def call(*tensors: Any) -> Any:
+        result = decorated(*tensors)
+        if tf.executing_eagerly():
+            return result
+        operation = tf.nest.flatten(result)[0].op
+        name = operation.get_attr("_gradient_op_type").decode()
+        entry = ops.gradient_registry._registry[name]
+        held: Callable[[], Any] = weakref.ref(entry["type"])
+        _kept_by_graphs("_gradients_of_bert_tf", entry["type"])
+        entry["type"] = lambda *upstream: held()(*upstream)
+        weakref.finalize(operation.graph, ops.gradient_registry._registry.pop, name, None)
+        return result
+
+    return call
+
+
+def numpy_function(
+    function: Callable[..., Any],
+    inputs: Sequence[tf.Tensor],
+    types: tf.DType | Sequence[tf.DType],
+    stateful: bool = True,
+) -> Any:
+    """`tf.numpy_function` in a graph, with a function that lives as long as the graph.
+
+    TensorFlow ties the function, and all data that it uses, to the outermost graph, which is that
+    of the thread and never ends (tensorflow/python/ops/script_ops.py, `_internal_py_func`).
+    """
+    outputs = tf.numpy_function(function, inputs, types, stateful=stateful)
+    graphs = _graphs()
+    if graphs[:-1]:
+        _kept_by_graphs(_FUNCTIONS, getattr(graphs[-1], _FUNCTIONS).pop())
+    return outputs
+
+
+_FUNCTIONS = "_py_funcs_used_in_graph"
+
+
+def _graphs() -> list[tf.Graph]:
+    """The graph that is being built, and those around it; the last one is that of the thread."""
+    graphs = [ops.get_default_graph()]
+    while isinstance(graphs[-1], FuncGraph):
+        graphs.append(graphs[-1].outer_graph)
+    return graphs
+
+
+def _kept_by_graphs(name: str, held: object) -> None:
+    """Adds to an attribute of the graphs of functions that are being built, a list."""
+    for graph in _graphs()[:-1]:
+        setattr(graph, name, [*getattr(graph, name, ()), held])
 
 
 def wordpiece_model(tokenizer: Any) -> Any:

@@ -1,13 +1,17 @@
 """Private symbols of TensorFlow and Keras: they are there, they are called, and nowhere else."""
 
+import gc
 import logging
 import re
+import weakref
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from tensorflow.python.framework import ops
 
 import bert_tf
 from bert_tf import compat
@@ -100,15 +104,56 @@ def test_fit_on_devices_builds_nothing_again(monkeypatch):
     model._maybe_symbolic_build(iterator=None)
 
 
-def test_a_gradient_is_registered_under_its_name():
-    @tf.custom_gradient
-    def same(x):
-        return tf.identity(x), lambda upstream: upstream
+@compat.custom_gradient
+def tripled(x):
+    """Twice x, with another gradient than that, so that it shows."""
+    return 2 * x, lambda upstream: 3 * upstream
 
-    before = set(compat.registered_gradients())
-    tf.function(same).get_concrete_function(tf.TensorSpec([], tf.float32))
-    (new,) = set(compat.registered_gradients()) - before
-    assert new.startswith("CustomGradient-")
+
+def differentiated(x):
+    """Takes gradients of functions that call each other; returns the graph of one, weakly held."""
+    inner = tf.function(lambda x: tripled(tf.cond(x[0] > 0, lambda: tripled(x), lambda: x)))
+    outer = tf.function(lambda x: inner(x) + 1)
+    outer(x)
+    gc.collect()
+    for function, expected in [(outer, 9), (inner, 9), (tripled, 3)]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        np.testing.assert_array_equal(tape.gradient(y, x), [expected] * 2)
+    return weakref.ref(inner.get_concrete_function(x).graph)
+
+
+def test_a_gradient_lives_as_long_as_its_graph():
+    registry = ops.gradient_registry._registry
+    before = set(registry)
+    graph = differentiated(tf.constant([1.0, 2.0]))
+    assert graph() is None or set(registry) > before  # until garbage is collected
+    gc.collect()
+    assert graph() is None
+    assert set(registry) == before
+
+
+def mapped():
+    """An iterator over a dataset that calls a function of NumPy, and the function, weakly held."""
+
+    def doubled(x):
+        return 2 * x
+
+    assert compat.numpy_function(doubled, [tf.constant(4)], tf.int32) == 8
+    dataset = tf.data.Dataset.range(3).map(
+        lambda x: compat.numpy_function(doubled, [x], tf.int64, stateful=False)
+    )
+    return iter(dataset), weakref.ref(doubled)
+
+
+def test_a_numpy_function_lives_as_long_as_its_graph():
+    iterator, function = mapped()
+    gc.collect()
+    assert [int(x) for x in iterator] == [0, 2, 4]
+    del iterator
+    gc.collect()
+    assert function() is None
 
 
 def test_several_models_are_no_reason_for_advice():

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row, Text, encoded, without_nan
-from bert_tf.compat import lite_interpreter, unresolved_operation
+from bert_tf.compat import lite_interpreter, numpy_function, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name, without_padding
@@ -85,7 +85,7 @@ class LiteNetwork(LiteModel):
         rows = [tf.reshape(each, [-1, tf.shape(each)[-1]]) for each in features]
         specs = self._form.outputs
         dtypes = [spec.dtype for spec in specs.values()]
-        found = tf.numpy_function(self._answers, rows, dtypes)
+        found = numpy_function(self._answers, rows, dtypes)
         outputs = {
             name: tf.ensure_shape(values, specs[name].shape)
             for name, values in zip(specs, found, strict=True)

@@ -108,7 +108,7 @@ def _write(folder: Path, to: str, content: Content) -> None:
         description.encoder.check_vocabulary(len(vocabulary))
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
     content = content._replace(description=description)
-    with atomic_path(folder) as new:
+    with atomic_path(folder, is_new=True) as new:
         new.mkdir()
         form.write_content(new, content)
         if form is not native:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.until_exit import map_until_exit
+from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
 # Rows of this many batches are drawn together and sorted by length before they are cut.
@@ -250,7 +250,7 @@ def training_batches(
         ]
         return tf.nest.pack_sequence_as(form, known)
 
-    steps = tf.data.Dataset.counter(start)
+    steps = counter(start)
     return map_until_exit(steps, batch, dtypes).map(shaped).prefetch(tf.data.AUTOTUNE)
 
 

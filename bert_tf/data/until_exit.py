@@ -14,10 +14,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.compat import numpy_function
+
 # One entry for every call under way. No lock is held around a call: garbage collection may run in
 # any, and destroy another dataset, which waits for its own calls.
 _under_way: collections.deque[None] = collections.deque()
 _exiting = threading.Event()
+
+
+def counter(start: int) -> tf.data.Dataset:
+    """The endless dataset of the numbers from `start`, int64.
+
+    `tf.data.Dataset.counter` leaves a function in the process for each dataset.
+    """
+    endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+    return tf.data.Dataset.range(start, tf.int64.max).apply(endless)
 
 
 def map_until_exit(
@@ -51,7 +62,7 @@ def map_until_exit(
     # An exception would not do: it is one bad element, and tf.data goes on to read the next.
     # Without a number of calls, tf.data runs a map in several threads.
     calls = dataset.map(
-        lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False),
+        lambda element: numpy_function(call, [element], [tf.bool, *types], stateful=False),
         num_parallel_calls=1,
     )
     results = calls.take_while(goes_on).map(lambda _, *results: results)

@@ -16,17 +16,18 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
 from bert_tf.encoder.compiled import compiled, is_worthwhile
 from bert_tf.errors import UserError
 
 
-@tf.custom_gradient
+@custom_gradient
 def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """x * Phi(x), with the normal distribution function Phi by erf (Hendrycks & Gimpel 2016)."""
     return tf.nn.gelu(x, approximate=False), lambda upstream: upstream * _with_derivative(x)[1]
 
 
-@tf.custom_gradient
+@custom_gradient
 def gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """The tanh approximation of GELU, the one in google-research/bert `modeling.py`."""
     return tf.nn.gelu(x, approximate=True), lambda upstream: upstream * _with_derivative_new(x)[1]
@@ -61,7 +62,7 @@ def _trained(
     """GELU in a form for training: compiled where that is worthwhile."""
     in_a_loop = compiled(lambda x: tf.cast(tf.nn.gelu(_exact(x), approximate), x.dtype))
 
-    @tf.custom_gradient
+    @custom_gradient
     def keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         value, derivative = with_derivative(x)
         return value, lambda upstream: upstream * derivative

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
 from bert_tf.encoder.dropout import Drawn, Dropout
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
@@ -158,7 +159,7 @@ def attention_probabilities(
 def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """softmax(scores) in `dtype`; only this result is kept for the gradient."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def differentiable(scores: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         probabilities = tf.cast(tf.nn.softmax(scores), dtype)
 
@@ -184,7 +185,7 @@ def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> t
     if drawn is None:
         return tf.matmul(probabilities, value)
 
-    @tf.custom_gradient
+    @custom_gradient
     def mixed(probabilities: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             with tf.control_dependencies([upstream]):

@@ -15,6 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
 from bert_tf.console import without_native_messages
 
 # Columns of the narrowest tensors for which a loop saves more time than its compilation takes.
@@ -63,7 +64,7 @@ def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         gradients = iter(tape.gradient(result, differentiable, upstream))
         return [next(gradients) if each.dtype.is_floating else None for each in arguments]
 
-    @tf.custom_gradient
+    @custom_gradient
     def call(*arguments: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return forward(*arguments), lambda upstream: backward(arguments, upstream)
 

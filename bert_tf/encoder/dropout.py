@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
 from bert_tf.encoder.rematerialized import drawn_once
 from bert_tf.errors import UserError
 
@@ -35,7 +36,7 @@ class Drawn:
         def scaled(x: tf.Tensor) -> tf.Tensor:
             return x * (tf.cast(kept, x.dtype) * tf.cast(self.scale, x.dtype))
 
-        @tf.custom_gradient
+        @custom_gradient
         def differentiable(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:
                 # Without the dependency, TensorFlow keeps the factors of the forward pass.

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
+
 
 class PaddedLayout:
     """All positions of [batch, seq_len], padding included.
@@ -224,7 +226,7 @@ def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
     segment sum that TensorFlow would use for a general gather.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def gather(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return tf.gather(x, index), gradient
 

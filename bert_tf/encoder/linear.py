@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
 from bert_tf.encoder import activations
 
 
@@ -70,7 +71,7 @@ class Linear(keras.layers.Layer):
         }
 
 
-@tf.custom_gradient
+@custom_gradient
 def _with_bias(products: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """`tf.nn.bias_add` with a gradient of the bias that is summed in float32.
 

@@ -7,10 +7,12 @@ would draw other dropout the second time.
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from bert_tf.compat import custom_gradient, stop_recording
 
 # The seeds of the block that is being computed, in the order in which its dropouts draw.
 _seeds: contextvars.ContextVar["_Seeds | None"] = contextvars.ContextVar("seeds", default=None)
@@ -33,7 +35,31 @@ def rematerialized(block: Callable[..., Any]) -> Callable[..., tuple[tf.Tensor, 
             with seeds.again():
                 return block(tokens, bias=bias, **options)[0]
 
-        return tf.recompute_grad(compute)(tokens, bias), {}
+        return _computed_again(compute)(tokens, bias), {}
+
+    return call
+
+
+def _computed_again(compute: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """As `tf.recompute_grad`, whose own gradient would stay in the process (`custom_gradient`)."""
+
+    @custom_gradient
+    def call(*given: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(upstream: tf.Tensor, variables: Sequence[tf.Variable] = ()) -> Any:
+            # XLA knows no control dependencies: adding this 0 makes the work wait for `upstream`.
+            first = tf.cast(tf.reduce_max(tf.reshape(upstream, [-1])[:1]), tf.bool)
+            zero = tf.where(first == first, 0.0, float("nan"))
+            inputs = [each + tf.cast(zero, each.dtype) for each in given]
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                result = compute(*inputs)
+            sources = [*inputs, *variables]
+            found = tape.gradient(result, sources, upstream, tf.UnconnectedGradients.ZERO)
+            count = len(inputs)
+            return (found[:count], found[count:]) if variables else found
+
+        with stop_recording():
+            return compute(*given), gradient
 
     return call
 

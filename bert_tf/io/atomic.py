@@ -25,7 +25,9 @@ _DEVICES = Path("/dev")
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path]:
+def atomic_path(
+    path: str | os.PathLike, is_file: bool = False, is_new: bool = False
+) -> Iterator[Path]:
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
@@ -35,10 +37,12 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
     Args:
         path: what is to be written.
         is_file: whether `path` is to be a file; a folder there is then not replaced.
+        is_new: whether nothing may be replaced. Of two processes that write at once, one fails.
 
     Raises:
         UserError: the folder cannot be written, or the disk is full; there is a device or a pipe,
-            or a folder where a file is to be.
+            or a folder where a file is to be. If `is_new`: something is at `path`, at first or at
+            the end, or another process is writing it.
     """
     path = Path(path)
     if path.name in ("", ".."):
@@ -49,17 +53,23 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
         if is_file and path.is_dir():
             raise UserError(f"cannot write {path}: it is a folder; name a file")
         make_folder(path.parent)
-        clear_unfinished(path.parent, path.name)
-        scratch = Path(
-            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
-        )
+        is_being_written = clear_unfinished(path.parent, path.name)
+        if is_new and path.exists():
+            raise _taken(path)
+        if is_new and is_being_written:
+            raise UserError(
+                f"another process is writing {path}; wait until it ends, or choose another place"
+            )
+        scratch = _scratch(path)
         try:
             with locked(scratch):
                 new = scratch / path.name
                 yield new
                 for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
                     _flush(each)
-                if path.is_dir() and new.is_dir():
+                if is_new:
+                    _move(new, path)
+                elif path.is_dir() and new.is_dir():
                     os.rename(path, _aside(scratch, path))
                     os.rename(new, path)
                 else:
@@ -78,12 +88,12 @@ def is_stream(path: str | os.PathLike) -> bool:
 def remove_folder(path: str | os.PathLike) -> None:
     """Removes a folder with all that is in it; it is never seen half-removed."""
     path = Path(path)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent))
+    scratch = _scratch(path)
     os.rename(path, scratch / path.name)
     shutil.rmtree(scratch)
 
 
-def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> None:
+def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool:
     """Removes what `atomic_path` had begun in `folder` when its process was killed.
 
     A folder that was half replaced comes back. What a living process is writing stays.
@@ -91,15 +101,21 @@ def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> None
     Args:
         folder: where.
         name: of what was to be written; None is all there is.
+
+    Returns:
+        Whether a living process is writing such a thing.
     """
+    is_being_written = False
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
         named = _SCRATCH.fullmatch(scratch.name)
         if named is None or name not in (None, named[1]):
             continue
         # A process may be just done with it, or it may be another user's.
         with contextlib.suppress(FileNotFoundError, PermissionError), locked(scratch) as held:
+            is_being_written |= held is False
             if held:
                 _discard(scratch, scratch.with_name(named[1]))
+    return is_being_written
 
 
 @contextlib.contextmanager
@@ -147,6 +163,29 @@ def make_folder(path: str | os.PathLike) -> None:
             Path(path).mkdir(parents=True, exist_ok=True)
         except FileNotFoundError as error:  # what /proc answers, which takes no folders
             raise cannot_write(path, error) from error
+
+
+def _move(new: Path, path: Path) -> None:
+    """Moves a file or a folder to `path`, where nothing may be."""
+    move = os.rename if new.is_dir() else os.link  # both fail if there is something in the way
+    try:
+        move(new, path)
+    except OSError as error:
+        if os.path.lexists(path):
+            raise _taken(path) from error
+        os.replace(new, path)  # file systems without links
+
+
+def _taken(path: Path) -> UserError:
+    return UserError(f"{path} exists already; remove it or choose another place")
+
+
+def _scratch(path: Path) -> Path:
+    """A new temporary folder for what is to be at `path`."""
+    try:
+        return Path(tempfile.mkdtemp(_UNFINISHED, f".{path.name}.", path.parent))
+    except FileNotFoundError as error:  # what /proc answers, which takes no folders
+        raise cannot_write(path, error) from error
 
 
 def _discard(scratch: Path, path: Path) -> None:

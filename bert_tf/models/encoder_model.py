@@ -14,7 +14,6 @@ from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.saving import freeze, frozen_layers
 from bert_tf.errors import UserError
 from bert_tf.training.accumulation import Gradients, accumulated
-from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.loop import update
 
 # Reductions of Keras's losses that are not means over rows.
@@ -139,13 +138,12 @@ class EncoderModel(keras.Model):
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Keras's `fit`; afterwards only the model holds its weights and their moments."""
         optimizer = getattr(self, "optimizer", None)
         if optimizer is not None and not optimizer.built and _is_built(self):
             # If variables are created while the step is traced, TensorFlow traces it twice.
             with scope_of(self):
                 optimizer.build(self.trainable_variables)
-        with gradients_forgotten(), without_retracing_notice():
+        with without_retracing_notice():
             return super().fit(*args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from bert_tf.compat import custom_gradient
+
 # The score of tokens and choices that are padding: far below any logit, yet finite, so that a row
 # of nothing else has a softmax.
 PADDING_SCORE = -1e9
@@ -30,7 +32,7 @@ def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.reshape(_of_rows(tf.reshape(labels, [-1]), rows), tf.shape(labels))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _of_rows(labels: tf.Tensor, logits: tf.Tensor) -> tuple:
     """int [n], float32 [n, classes] -> float32 [n], and its gradient."""
     places = tf.stack([tf.range(tf.size(labels, labels.dtype)), labels], axis=1)

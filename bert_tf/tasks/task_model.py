@@ -63,7 +63,6 @@ from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.packing import Cut, Features, trim
 from bert_tf.text.parts import first_equal
 from bert_tf.training.adapter import without_adapter
-from bert_tf.training.custom_gradients import gradients_forgotten
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
 PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
@@ -634,7 +633,7 @@ class TaskModel(EncoderModel):
         if path.suffix != ".keras":
             super().save(filepath, overwrite=overwrite, **kwargs)
             return
-        if path.exists() and not overwrite:
+        if not overwrite and os.path.exists(path):
             raise UserError(f"{path} exists already; choose another file, or set overwrite=True")
         hidden = self.optimizer if self._compiled_by_fit else None
         if hidden is not None:
@@ -730,13 +729,12 @@ class TaskModel(EncoderModel):
                     f"a {type(self).__name__} is exported without {min(unknown)}; remove it"
                 )
             model = self.with_options(self, kwargs)
-            with gradients_forgotten():
-                if format == SAVED_MODEL:
-                    save_task(model, filepath, Form(precision, freeze, device), version)
-                    return
-                rows = None if calibration is None else rows_of_texts(model, calibration)
-                form = LiteForm(precision or "float32", lengths, inputs, rows)
-                save_lite(model, filepath, form)
+            if format == SAVED_MODEL:
+                save_task(model, filepath, Form(precision, freeze, device), version)
+                return
+            rows = None if calibration is None else rows_of_texts(model, calibration)
+            form = LiteForm(precision or "float32", lengths, inputs, rows)
+            save_lite(model, filepath, form)
             return
         if input_signature is None:
             raise UserError(
@@ -1273,9 +1271,7 @@ def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
     if key not in model._functions:
         signature = _signature(model, name)
         traced = tf.function(signature.answer, autograph=False)
-        # Nobody takes a gradient of an answer.
-        with gradients_forgotten():
-            model._functions[key] = traced.get_concrete_function(dict(signature.inputs))
+        model._functions[key] = traced.get_concrete_function(dict(signature.inputs))
     return model._functions[key]
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.asking import batches
 from bert_tf.asking.row_files import read_blocks
+from bert_tf.compat import numpy_function
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import Row, without_padding
@@ -76,4 +77,4 @@ class _Recorder:
             return np.zeros([], np.int32)
 
         rows = [tf.reshape(inputs[name], [-1, tf.shape(inputs[name])[-1]]) for name in INPUTS]
-        tf.numpy_function(kept, [tf.cast(each, tf.int32) for each in rows], tf.int32)
+        numpy_function(kept, [tf.cast(each, tf.int32) for each in rows], tf.int32)

@@ -22,6 +22,7 @@ from bert_tf.console import without_native_messages
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import LiteForm, Row, Tensors
 from bert_tf.export.precision import with_encoder
+from bert_tf.io.refusals import explained
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
 # What each input of a file is to the encoder; MediaPipe finds them by these names.
@@ -74,7 +75,7 @@ def convert(model: Any, how: LiteForm) -> bytes:
     root = tf.Module()
     root.functions = [*functions.values()]
     root.weights = [weight.value for weight in network.weights]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, explained(folder):
         path = os.path.join(folder, "model")
         tf.saved_model.save(root, path, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])

@@ -47,6 +47,6 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
         settings["max_windows"] = longest // model.max_length
     else:
         settings["max_length"] = longest
-    with atomic_path(path, is_file=True) as new:
+    with atomic_path(path, is_file=True, is_new=True) as new:
         new.write_bytes(described(model, network, answers, record))
     return path

@@ -211,6 +211,54 @@ def test_what_is_being_written_under_the_same_name_stays(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+WRITER = """
+import sys
+from pathlib import Path
+from bert_tf.io.atomic import atomic_path
+is_file = sys.argv[1] == "file"
+with atomic_path("out", is_file, is_new=True) as new:
+    print("begun", flush=True)
+    input()
+    new.mkdir() if not is_file else None
+    (new if is_file else new / "a").write_text(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_of_two_that_write_what_is_new_one_is_refused(tmp_path, kind):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    options = {"cwd": tmp_path, "env": environment, "text": True, "stdin": subprocess.PIPE}
+    command = [sys.executable, "-c", WRITER, kind]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    first = subprocess.Popen([*command, "first"], **options, **streams)
+    assert first.stdout.readline() == "begun\n"
+    options.pop("stdin")
+    second = subprocess.run([*command, "second"], **options, input="\n", capture_output=True)
+    assert "another process is writing out; wait" in second.stderr
+    first.communicate("\n")
+    assert first.returncode == 0 and second.returncode == 1
+    out = tmp_path / "out"
+    assert (out if kind == "file" else out / "a").read_text() == "first"
+    third = subprocess.run([*command, "third"], **options, input="\n", capture_output=True)
+    assert "out exists already; remove it" in third.stderr
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_appears_meanwhile_is_not_replaced(tmp_path, kind):
+    """As where two processes begin at the same moment, or on a file system without locks."""
+    path = tmp_path / "a"
+    told = pytest.raises(UserError, match="a exists already; remove it")
+    with told, atomic_path(path, kind == "file", is_new=True) as new:
+        for each in (new, path):
+            file = each
+            if kind == "folder":
+                each.mkdir()
+                file = each / "a"
+            file.write_text(each.parent.name)
+    assert names(tmp_path) == (["a"] if kind == "file" else ["a", "a"])
+
+
 def test_a_folder_that_was_half_replaced_comes_back(tmp_path):
     with atomic_path(tmp_path / "run.d") as new:
         new.mkdir()

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.corpora.order import PooledExamples
-from bert_tf.data.until_exit import map_until_exit
+from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
 # A stretch of steps has about so many rows. To work on them together costs much less than to work
@@ -137,7 +137,7 @@ class StepData(ABC):
                 lambda rows: tf.reshape(rows, [together, mine, *rows.shape[1:]]), elements
             )
 
-        stretches = tf.data.Dataset.counter(first // together)
+        stretches = counter(first // together)
         types = [tf.as_dtype(column.dtype) for column in like]
         read_ones = map_until_exit(stretches, read, [tf.int64, *types])
         # Stretches of rows are read one after the other, so that each pool is planned once. Two

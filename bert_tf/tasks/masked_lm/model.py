@@ -14,6 +14,7 @@ from bert_tf.console import Progress
 from bert_tf.data.batching import TrainingRows, batches_by_length
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
+from bert_tf.data.until_exit import counter
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -211,7 +212,7 @@ class MaskedLM(TaskModel, WeightedModel):
             features, *weights = batch
             return *self._hidden(features, tf.stack([tf.cast(seed, tf.int64), step])), *weights
 
-        return tf.data.Dataset.zip(tf.data.Dataset.counter(first), windows).map(hide)
+        return tf.data.Dataset.zip(counter(first), windows).map(hide)
 
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
