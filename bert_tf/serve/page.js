@@ -3,8 +3,8 @@ const byId = id => document.getElementById(id);
 const colours = document.body.dataset.colours.split(" ");
 // Milliseconds between two looks at models that are being loaded.
 const LOADING = 1000;
-// Bars and texts beyond these are folded away.
-const MOST_BARS = 10, MOST_IN_MATRIX = 12;
+// What is more is folded away, or left out.
+const MOST_BARS = 8, MOST_IN_MATRIX = 12, MOST_LETTERS = 90;
 const GAP = "[MASK]";
 // What inputs are called, in the order in which people fill them in.
 const LABELS = {
@@ -25,12 +25,12 @@ const headline = (text, ...rest) => element("p", {className: "headline"},
 const folded = (title, ...children) =>
   element("details", {}, element("summary", {}, title), ...children);
 
-// A row for each [name, value], with a bar where values are shares. The greatest are bold.
-function bars(rows, heading, withBars = true, name = "") {
+// A row for each [name, value] under the headings of both. Shares have bars; the greatest are bold.
+function bars(rows, headings, areShares = true) {
   const most = Math.max(...rows.map(([, value]) => value));
   const drawn = rows.map(([name, value]) => {
-    const cell = element("th", {scope: "row"}, words(value === most ? "strong" : "span", name));
-    if (withBars) {
+    const cell = element("th", {scope: "row"}, words(areShares && value === most ? "strong" : "span", name));
+    if (areShares) {
       const bar = element("div", {className: "bar"});
       bar.style.width = `${100 * Math.min(1, Math.max(0.002, value))}%`;
       cell.append(bar);
@@ -38,7 +38,7 @@ function bars(rows, heading, withBars = true, name = "") {
     return element("tr", {}, cell, element("td", {}, share(value)));
   });
   const table = some => {
-    const head = [name, heading].map(each => element("th", {scope: "col"}, each));
+    const head = headings.map(each => element("th", {scope: "col"}, each));
     return element("table", {className: "bars"}, element("tr", {}, ...head), ...some);
   };
   const rest = drawn.slice(MOST_BARS);
@@ -69,28 +69,29 @@ function label({label, probability, probabilities}) {
   const said = label === null
     ? headline("no label", `the best has ${share(probability)}, which is too little`)
     : headline(label, share(probability));
-  return [said, ...bars(byValue(Object.entries(probabilities)), "probability", true, "label")];
+  return [said, ...bars(byValue(Object.entries(probabilities)), ["label", "probability"])];
 }
 
 function labels({labels, probabilities}) {
   const chips = labels.map(each => words("strong", each, "chip"));
   const said = element("p", {className: "headline"}, ...chips.length ? chips : ["no label"]);
-  return [said, ...bars(byValue(Object.entries(probabilities)), "probability", true, "label")];
+  return [said, ...bars(byValue(Object.entries(probabilities)), ["label", "probability"])];
 }
 
 const number = value => [headline(figures(value))];
 
-const numbers = values => bars(Object.entries(values), "number", false, "target");
+const numbers = values => bars(Object.entries(values), ["target", "number"], false);
 
 const follows = probability => [
   headline(probability >= 0.5 ? "the second text follows" : "the second text does not follow"),
-  ...bars([["follows", probability], ["does not follow", 1 - probability]], "probability"),
+  ...bars([["follows", probability], ["does not follow", 1 - probability]],
+    ["", "probability"]),
 ];
 
 function choice({choice, probabilities}, {choices}) {
   const said = choice === null ? "no choice: none is probable enough" : choices[choice];
   return [headline(said), ...bars(choices.map((each, i) => [each, probabilities[i]]),
-    "probability", true, "choice")];
+    ["choice", "probability"])];
 }
 
 function answer({answer, start, end, score, nbest}, {context}) {
@@ -100,7 +101,7 @@ function answer({answer, start, end, score, nbest}, {context}) {
     found ? headline(answer, share(score)) : headline("no answer in the context"),
     marked(context, spans),
     ...nbest.length ? bars(nbest.map(each => [each.answer || "no answer", each.score]),
-      "probability", true, "likeliest answers") : [],
+      ["likeliest answers", "probability"]) : [],
   ];
 }
 
@@ -125,14 +126,14 @@ function gaps(found, {text}) {
   found.forEach(([best], i) => filled.append(
     mark(best.token, `gap ${i + 1}, ${share(best.probability)}`), parts[i + 1] ?? ""));
   return [filled, ...found.flatMap((each, i) => bars(
-    each.map(({token, probability}) => [token, probability]), "probability", true,
-    found.length > 1 ? `gap ${i + 1}` : "token"))];
+    each.map(({token, probability}) => [token, probability]),
+    [found.length > 1 ? `gap ${i + 1}` : "token", "probability"]))];
 }
 
 function ranking({order, scores}, {passages}) {
   const areShares = scores.every(each => each >= 0 && each <= 1);
   return bars(order.map((i, rank) => [`${rank + 1}. ${passages[i]}`, scores[i]]),
-    "score", areShares, "passages by relevance");
+    ["passages by relevance", "score"], areShares);
 }
 
 function cosine(a, b) {
@@ -157,7 +158,7 @@ function similarities(vectors, rows, {vectors: form}) {
       note("Write several texts, one a line, to see how similar they are.")];
   }
   const toFirst = texts.slice(1).map((text, i) => [text, compare(vectors[0], vectors[i + 1])]);
-  const shown = bars(byValue(toFirst), name, true, "nearest to the first text");
+  const shown = bars(byValue(toFirst), ["nearest to the first text", name]);
   if (texts.length < 3 || texts.length > MOST_IN_MATRIX) return [words("p", texts[0]), ...shown];
   return [words("p", texts[0]), ...shown,
     folded("All pairs", matrix(texts, (i, j) => compare(vectors[i], vectors[j])))];
@@ -203,7 +204,9 @@ const written = {};  // what people wrote, by the names of inputs
 
 const task = () => TASKS[model.task] || OTHER;
 const isOneALine = input => input.is_list || task().many;
-const isAskedHere = () => model.task && model.inputs.every(each => each.dtype === "string");
+const dtypes = () => [...new Set(model.inputs.map(each => each.dtype))].join(" and ");
+const areTexts = () => dtypes() === "string";
+const isAskedHere = () => model.task && areTexts();
 const lines = text => text.split("\n").filter(each => each.trim());
 const field = input => byId(`input-${input.name}`);
 const inOrder = inputs => {
@@ -216,7 +219,7 @@ function rows() {
     const [input] = model.inputs;
     return lines(field(input).value).map(text => ({[input.name]: text}));
   }
-  return [Object.fromEntries(model.inputs.map(input =>
+  return [Object.fromEntries(inOrder(model.inputs).map(input =>
     [input.name, input.is_list ? lines(field(input).value) : field(input).value]))];
 }
 
@@ -229,6 +232,13 @@ function fill(row) {
 }
 
 // An address of the server, which may be behind a path of another one.
+const ofHash = () => {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";
+  }
+};
 const address = path => new URL(path, location.href.split("#")[0]).href.replaceAll("'", "%27");
 
 // The address, the body and the key of the answer.
@@ -242,17 +252,26 @@ function asked() {
   return [address(path), {instances}, "predictions"];
 }
 
+// What fits is on one line. JSON has no line breaks within its texts.
+function formatted(body) {
+  const json = JSON.stringify(body, null, 2), line = json.replace(/\n\s*/g, " ");
+  return line.length <= MOST_LETTERS ? line : json;
+}
+
+// A body has texts, numbers, lists and objects: its JSON is Python too.
 function showPrograms() {
-  const [url, body, key] = asked();
-  const json = JSON.stringify(body, null, 2);
-  byId("curl").querySelector("pre").textContent =
-    `curl '${url}' -H 'Content-Type: application/json' -d @- <<'JSON'\n${json}\nJSON\n`;
+  const [url, body, key] = asked(), json = formatted(body);
+  byId("curl").querySelector("pre").textContent = `curl '${url}' \\
+  -H 'Content-Type: application/json' -d @- <<'JSON'
+${json}
+JSON
+`;
   byId("python").querySelector("pre").textContent = `import json
 from urllib.request import Request, urlopen
 
 body = ${json}
 headers = {"Content-Type": "application/json"}
-request = Request('${url}', json.dumps(body).encode(), headers)
+request = Request("${url}", json.dumps(body).encode(), headers)
 with urlopen(request) as response:
     print(json.load(response)["${key}"])
 `;
@@ -260,14 +279,16 @@ with urlopen(request) as response:
 
 // ---- Asking ---------------------------------------------------------------------------------------
 
-function show(...nodes) {
+// An answer with its tokens, both as they were received.
+function show(nodes = [], tokens = [null], found = undefined) {
   byId("answer").replaceChildren(...nodes);
   byId("answer").removeAttribute("aria-busy");
+  showTokens(tokens);
+  byId("json").hidden = found === undefined;
+  byId("json").querySelector("pre").textContent = JSON.stringify(found, null, 2) ?? "";
 }
 
-function fail(message) {
-  show(element("p", {className: "error"}, message));
-}
+const fail = message => show([element("p", {className: "error"}, message)]);
 
 async function received(path, options) {
   const response = await fetch(address(path), options).catch(error => {
@@ -288,9 +309,8 @@ async function ask() {
     const found = await received("predict", {method: "POST", body, signal: mine.signal,
       headers: {"Content-Type": "application/json"}});
     const {show: shown, many} = task();
-    show(...many ? shown(found.answers, inputs, model) : shown(found.answers[0], inputs[0]));
-    showTokens(found.tokens);
-    showJson(many ? found.answers : found.answers[0]);
+    const answer = many ? found.answers : found.answers[0];
+    show(shown(answer, many ? inputs : inputs[0], model), found.tokens, answer);
   } catch (error) {
     if (error.name !== "AbortError") fail(error.message);
   }
@@ -300,15 +320,7 @@ async function ask() {
 // Ends the request that is under way; a new one may begin.
 function stop() {
   request?.abort();
-  showTokens([null]);
-  showJson();
-  show();
   return request = new AbortController();
-}
-
-function showJson(found) {
-  byId("json").hidden = found === undefined;
-  byId("json").querySelector("pre").textContent = JSON.stringify(found, null, 2) ?? "";
 }
 
 function showTokens(found) {
@@ -317,13 +329,15 @@ function showTokens(found) {
   const cut = found.filter(each => each.cut);
   const most = found.reduce((a, b) => b.count > a.count ? b : a);
   byId("tokens").querySelector("summary").textContent =
-    `Tokens: ${most.count} with the special ones; the model reads ${most.max_length} at once`;
+    `${found.length > 1 ? "At most " : ""}${most.count} tokens`;
   for (const each of cut.slice(0, 1)) {
     const of = cut.length > 1 ? ` This is so of ${cut.length} texts.` : "";
     byId("answer").append(element("p", {className: "note warning"},
       `${each.cut} of ${each.count} tokens were cut: the model reads ${each.max_length}.${of}`));
   }
-  byId("tokens").querySelector("div").replaceChildren(...found.flatMap(({pieces}) =>
+  const about =
+    `They are counted with the special ones. The model reads ${most.max_length} at once.`;
+  byId("tokens").querySelector("div").replaceChildren(note(about), ...found.flatMap(({pieces}) =>
     inOrder(Object.keys(pieces).map(name => ({name}))).flatMap(input =>
       pieces[input.name].flatMap((text, i, {length}) => [
         element("h3", {}, `${named(input)}${length > 1 ? ` ${i + 1}` : ""}`,
@@ -352,7 +366,9 @@ function inputField(input) {
 
 function example(row) {
   const text = inOrder(model.inputs).map(input => [row[input.name]].flat().join(" · ")).join(" | ");
-  const button = element("button", {type: "button", dir: "auto"}, text);
+  const letters = Array.from(text), isLong = letters.length > MOST_LETTERS;
+  const shown = isLong ? `${letters.slice(0, MOST_LETTERS).join("")}…` : text;
+  const button = element("button", {type: "button", dir: "auto"}, shown);
   button.addEventListener("click", () => {
     fill(row);
     ask();
@@ -365,20 +381,21 @@ function choose(name) {
   if (!found) return;
   model = found;
   stop();
+  show();
   byId("model").value = name;
   history.replaceState(null, "", `#${encodeURIComponent(name)}`);
   document.title = `${name} · bert-tf serve`;
   const here = isAskedHere();
   byId("about").textContent = here
     ? [`${model.task} ${task().does}`, `version ${model.version}`,
-      ...model.max_length ? [`${model.max_length} tokens at once`] : []].join(" · ")
-    : `${name} takes ${[...new Set(model.inputs.map(each => each.dtype))].join(" and ")} and is of`
-      + " no task that this page knows; ask it over REST, as below.";
+      ...model.max_length ? [`reads ${model.max_length} tokens at once`] : []].join(" · ")
+    : `${name} ${areTexts() ? "is of no task of bert_tf" : `takes ${dtypes()}, not texts`}; `
+      + "ask it over REST, as shown below.";
   byId("inputs").replaceChildren(...here ? inOrder(model.inputs).map(inputField) : []);
   byId("examples").replaceChildren(...here && model.examples.length
     ? [element("span", {className: "note"}, "Try"), ...model.examples.map(example)] : []);
   document.querySelector(".actions").hidden = !here;
-  byId("answer-title").parentElement.hidden = !here;
+  byId("answered").hidden = !here;
   byId("programs").hidden = false;
   showPrograms();
 }
@@ -398,7 +415,7 @@ async function look() {
       byId("model").replaceChildren(...models.map(option));
       const ready = models.filter(each => !each.error);
       byId("model").disabled = !ready.length;
-      const wanted = [model?.name, decodeURIComponent(location.hash.slice(1)), ready[0]?.name];
+      const wanted = [model?.name, ofHash(), ready[0]?.name];
       const first = wanted.find(name => ready.some(each => each.name === name));
       const isSame = model && JSON.stringify(model) ===
         JSON.stringify(models.find(each => each.name === first));
@@ -437,7 +454,7 @@ document.addEventListener("keydown", event => {
   if (model && isAskedHere()) ask();
 });
 byId("model").addEventListener("change", () => choose(byId("model").value));
-addEventListener("hashchange", () => choose(decodeURIComponent(location.hash.slice(1))));
+addEventListener("hashchange", () => choose(ofHash()));
 document.querySelectorAll("#programs button").forEach(button =>
   button.addEventListener("click", () => copy(button)));
 look();
