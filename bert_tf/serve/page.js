@@ -3,7 +3,7 @@ const byId = id => document.getElementById(id);
 const colours = document.body.dataset.colours.split(" ");
 // Milliseconds between two looks at models that are being loaded.
 const LOADING = 1000;
-// What is more is folded away, or left out.
+// More bars are folded away, more texts have no matrix, a longer body has several lines.
 const MOST_BARS = 8, MOST_IN_MATRIX = 12, MOST_LETTERS = 90;
 const GAP = "[MASK]";
 // What inputs are called, in the order in which people fill them in.
@@ -170,7 +170,7 @@ function matrix(texts, value) {
     element("th", {scope: "row"}, words("span", `${i + 1}. ${text}`)),
     ...texts.map((_, j) => {
       const cell = element("td", {}, figures(value(i, j)));
-      cell.style.setProperty("--share", `${Math.round(60 * Math.max(0, value(i, j)))}%`);
+      cell.style.setProperty("--share", `${Math.round(40 * Math.max(0, value(i, j)))}%`);
       return cell;
     })));
   const first = element("th", {scope: "col"}, "text");
@@ -231,14 +231,16 @@ function fill(row) {
   showPrograms();
 }
 
-// An address of the server, which may be behind a path of another one.
-const ofHash = () => {
+// The name of the model in the address of the page.
+function ofHash() {
   try {
     return decodeURIComponent(location.hash.slice(1));
   } catch {
     return "";
   }
-};
+}
+
+// An address of the server, which may be behind a path of another one.
 const address = path => new URL(path, location.href.split("#")[0]).href.replaceAll("'", "%27");
 
 // The address, the body and the key of the answer.
@@ -277,7 +279,7 @@ with urlopen(request) as response:
 `;
 }
 
-// ---- Asking ---------------------------------------------------------------------------------------
+// ---- Asking ------------------------------------------------------------------------------------
 
 // An answer with its tokens, both as they were received.
 function show(nodes = [], tokens = [null], found = undefined) {
@@ -285,7 +287,9 @@ function show(nodes = [], tokens = [null], found = undefined) {
   byId("answer").removeAttribute("aria-busy");
   showTokens(tokens);
   byId("json").hidden = found === undefined;
-  byId("json").querySelector("pre").textContent = JSON.stringify(found, null, 2) ?? "";
+  // Vectors have too many numbers for a line each.
+  const json = JSON.stringify(found, null, task().many ? 0 : 2) ?? "";
+  byId("json").querySelector("pre").textContent = json;
 }
 
 const fail = message => show([element("p", {className: "error"}, message)]);
@@ -337,16 +341,20 @@ function showTokens(found) {
   }
   const about =
     `They are counted with the special ones. The model reads ${most.max_length} at once.`;
-  byId("tokens").querySelector("div").replaceChildren(note(about), ...found.flatMap(({pieces}) =>
-    inOrder(Object.keys(pieces).map(name => ({name}))).flatMap(input =>
-      pieces[input.name].flatMap((text, i, {length}) => [
-        element("h3", {}, `${named(input)}${length > 1 ? ` ${i + 1}` : ""}`,
-          element("small", {}, ` ${text.length}`)),
-        element("p", {className: "tokens"}, ...text.map(piece => words("span", piece))),
-      ]))));
+  byId("tokens").querySelector("div").replaceChildren(note(about),
+    ...inOrder(model.inputs).flatMap(input => pieces(input, found)));
 }
 
-// ---- The form ---------------------------------------------------------------------------------------
+// The pieces of all texts of an input.
+function pieces(input, found) {
+  return found.flatMap(each => each.pieces[input.name]).flatMap((text, i, {length}) => [
+    element("h3", {}, length > 1 ? `${named(input)} ${i + 1} ` : `${named(input)} `,
+      element("small", {}, `${text.length} tokens`)),
+    element("p", {className: "tokens"}, ...text.map(piece => words("span", piece))),
+  ]);
+}
+
+// ---- The form ----------------------------------------------------------------------------------
 
 const named = input => LABELS[input.name] || input.name;
 
@@ -365,10 +373,8 @@ function inputField(input) {
 }
 
 function example(row) {
-  const text = inOrder(model.inputs).map(input => [row[input.name]].flat().join(" · ")).join(" | ");
-  const letters = Array.from(text), isLong = letters.length > MOST_LETTERS;
-  const shown = isLong ? `${letters.slice(0, MOST_LETTERS).join("")}…` : text;
-  const button = element("button", {type: "button", dir: "auto"}, shown);
+  const text = inOrder(model.inputs).map(input => [row[input.name]].flat().join(", ")).join(" · ");
+  const button = element("button", {type: "button", dir: "auto", title: text}, text);
   button.addEventListener("click", () => {
     fill(row);
     ask();
@@ -401,7 +407,7 @@ function choose(name) {
 }
 
 function option(each) {
-  const made = new Option(each.error ? `${each.name} (${each.error})` : each.name, each.name);
+  const made = new Option(each.error ? `${each.name} (not ready)` : each.name, each.name);
   made.disabled = Boolean(each.error);
   return made;
 }
@@ -415,13 +421,12 @@ async function look() {
       byId("model").replaceChildren(...models.map(option));
       const ready = models.filter(each => !each.error);
       byId("model").disabled = !ready.length;
-      const wanted = [model?.name, ofHash(), ready[0]?.name];
-      const first = wanted.find(name => ready.some(each => each.name === name));
-      const isSame = model && JSON.stringify(model) ===
-        JSON.stringify(models.find(each => each.name === first));
-      if (isSame) byId("model").value = first;
-      else if (first !== undefined) choose(first);
-      else byId("about").textContent = `Loading ${models.map(each => each.name).join(", ")} …`;
+      const isThere = models.some(each => each.name === ofHash());
+      const name = isThere ? ofHash() : ready[0]?.name;
+      const found = ready.find(each => each.name === name);
+      if (!found) byId("about").textContent = `Loading ${name ?? "the models"} …`;
+      else if (JSON.stringify(found) !== JSON.stringify(model)) choose(name);
+      else byId("model").value = name;
     }
     known = text;
     if (models.some(each => each.error)) setTimeout(look, LOADING);

@@ -450,8 +450,8 @@ def test_a_model_appears_when_it_is_loaded(user, export):
     late = User(user.driver, None)
     with listening(server) as url:
         user.driver.get(url)
-        late.wait(lambda: late.text("#about") == "Loading late …")
-        assert late.texts("#model option") == ["late (late is being loaded; ask again)"]
+        late.wait(lambda: late.text("#about") == "Loading the models …")
+        assert late.texts("#model option") == ["late (not ready)"]
         server.models.load()
         late.wait(lambda: late.all("#input-text"))
         assert late.texts("#model option") == ["late"]
