@@ -29,7 +29,8 @@ const folded = (title, ...children) =>
 function bars(rows, headings, areShares = true) {
   const most = Math.max(...rows.map(([, value]) => value));
   const drawn = rows.map(([name, value]) => {
-    const cell = element("th", {scope: "row"}, words(areShares && value === most ? "strong" : "span", name));
+    const isGreatest = areShares && value === most;
+    const cell = element("th", {scope: "row"}, words(isGreatest ? "strong" : "span", name));
     if (areShares) {
       const bar = element("div", {className: "bar"});
       bar.style.width = `${100 * Math.min(1, Math.max(0.002, value))}%`;
@@ -61,7 +62,7 @@ function marked(text, spans) {
   return shown;
 }
 
-const mark = (text, title) => element("mark", {className: "answer", title, dir: "auto"}, text);
+const mark = (text, title) => element("mark", {className: "answer", title}, text);
 
 // ---- Answers of tasks: what predict returns, and the row that was asked ------------------------
 
@@ -84,8 +85,7 @@ const numbers = values => bars(Object.entries(values), ["target", "number"], fal
 
 const follows = probability => [
   headline(probability >= 0.5 ? "the second text follows" : "the second text does not follow"),
-  ...bars([["follows", probability], ["does not follow", 1 - probability]],
-    ["", "probability"]),
+  ...bars([["follows", probability], ["does not follow", 1 - probability]], ["", "probability"]),
 ];
 
 function choice({choice, probabilities}, {choices}) {
@@ -112,7 +112,7 @@ function entities(found, {text}) {
     if (!kinds.includes(type)) kinds.push(type);
     const name = `${type} ${share(score)}`;
     const shown = element("span", {className: "word"},
-      element("mark", {title: name, dir: "auto"}, part), element("small", {}, name));
+      element("mark", {title: name}, part), element("small", {}, name));
     shown.style.setProperty("--colour", colours[kinds.indexOf(type) % colours.length]);
     return shown;
   }}));

@@ -14,15 +14,17 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import uvicorn
 
 import bert_tf
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.serve.app import Server
-from bert_tf.serve.models import sources
-from bert_tf.serve.page import page
 from tests import tiny
 from tests.browser import browser, look_like, missing
+
+uvicorn = pytest.importorskip("uvicorn", reason="bert-tf serve requires the extra `serve`")
+
+from bert_tf.serve.app import Server  # noqa: E402
+from bert_tf.serve.models import sources  # noqa: E402
+from bert_tf.serve.page import page  # noqa: E402
 
 in_browser = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
