@@ -96,10 +96,10 @@ function choice({choice, probabilities}, {choices}) {
 
 function answer({answer, start, end, score, nbest}, {context}) {
   const found = start >= 0;
-  const spans = found ? [{start, end, node: text => mark(text, `the answer, ${share(score)}`)}] : [];
+  const node = text => mark(text, `the answer, ${share(score)}`);
   return [
     found ? headline(answer, share(score)) : headline("no answer in the context"),
-    marked(context, spans),
+    marked(context, found ? [{start, end, node}] : []),
     ...nbest.length ? bars(nbest.map(each => [each.answer || "no answer", each.score]),
       ["likeliest answers", "probability"]) : [],
   ];
