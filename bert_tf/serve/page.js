@@ -264,7 +264,8 @@ function formatted(body) {
 function showPrograms() {
   const [url, body, key] = asked(), json = formatted(body);
   byId("curl").querySelector("pre").textContent = `curl '${url}' \\
-  -H 'Content-Type: application/json' -d @- <<'JSON'
+  -H 'Content-Type: application/json' \\
+  -d @- <<'JSON'
 ${json}
 JSON
 `;
@@ -349,7 +350,7 @@ function showTokens(found) {
 function pieces(input, found) {
   return found.flatMap(each => each.pieces[input.name]).flatMap((text, i, {length}) => [
     element("h3", {}, length > 1 ? `${named(input)} ${i + 1} ` : `${named(input)} `,
-      element("small", {}, `${text.length} tokens`)),
+      element("small", {}, `${text.length} ${text.length === 1 ? "token" : "tokens"}`)),
     element("p", {className: "tokens"}, ...text.map(piece => words("span", piece))),
   ]);
 }
