@@ -29,10 +29,12 @@ def test_nothing_in_python_is_declared_to_be_markup():
         assert not re.search(r"Markup\([^)]", path.read_text()), path
 
 
-@pytest.mark.parametrize("name", ["viewer.js", "page.css"])
-def test_what_pages_include_has_no_signs_of_templates(name):
-    path = ROOT / "bert_tf" / "interpret" / name
-    assert TEMPLATES.get_template(f"bert_tf/interpret/{name}").render() == path.read_text()
+INCLUDED = [path for end in ("js", "css") for path in ROOT.glob(f"bert_tf/**/*.{end}")]
+
+
+@pytest.mark.parametrize("path", INCLUDED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_pages_include_has_no_signs_of_templates(path):
+    assert TEMPLATES.get_template(path.relative_to(ROOT).as_posix()).render() == path.read_text()
 
 
 def test_a_missing_value_is_an_error():

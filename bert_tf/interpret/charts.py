@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from bert_tf.templates import macros
+from bert_tf.templates import COLOURS, macros
 
 _TEMPLATE = macros("bert_tf/interpret/charts.html")
 # A number as an answer; a table with a heading, and a name and numbers in each row, where NaN is a
 # dash; and names with counts, int [classes given, classes predicted].
 score, table, confusion_table = _TEMPLATE.score, _TEMPLATE.table, _TEMPLATE.confusions
-# Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
 _ABOUT_TICKS = 5
 
@@ -95,8 +93,8 @@ def scatter(
 
 def colours_of(many: int) -> list[str]:
     """So many different colours."""
-    if many <= len(_COLOURS):
-        return list(_COLOURS[:many])
+    if many <= len(COLOURS):
+        return list(COLOURS[:many])
     return [f"hsl({360 * i // many} 70% 42%)" for i in range(many)]
 
 

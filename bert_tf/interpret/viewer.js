@@ -1,4 +1,3 @@
-"use strict";
 // Strong shades for weak attention: of many tokens each gets little.
 const shade = p => [255, 209, 155].map(c => Math.round(255 - c * Math.sqrt(p)));
 
@@ -9,12 +8,6 @@ function read(figure) {
   const at = (layer, head, from, to) =>
     view.getUint16(2 * (((layer * given.heads + head) * n + from) * n + to), true) / 65535;
   return {...given, n, at};
-}
-
-function element(name, attributes, ...children) {
-  const made = Object.assign(document.createElement(name), attributes);
-  made.append(...children);
-  return made;
 }
 
 function small(maps, layer, head, size) {

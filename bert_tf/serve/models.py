@@ -239,6 +239,7 @@ class Servable(Answers):
             "signatures": sorted(self.signatures),
             "max_length": max(record.lengths) if record else None,
             "precision": record.precision if record else None,
+            "vectors": self.settings.get("vectors"),
         }
 
     def count_tokens(self, texts: Sequence[str]) -> int:
@@ -259,6 +260,8 @@ class Servable(Answers):
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
+        if self.kind == "MaskedLM":  # it reads [MASK] as one token
+            tokenizer = tokenizer.with_settings(special_tokens="whole")
         template = self.settings.get("hypothesis_template", "{}")
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():

@@ -1,25 +1,19 @@
 """The page of the server, on which people ask its models."""
 
-import base64
 import functools
-import hashlib
 
-from bert_tf.templates import TEMPLATES
+from bert_tf.templates import COLOURS, TEMPLATES, content_hash
 
 
 @functools.cache
 def page() -> tuple[str, str]:
     """The page, and its Content-Security-Policy, which lets no other script run on it."""
-    script, style = (
-        TEMPLATES.get_template(f"bert_tf/serve/{name}").render() for name in ("page.js", "page.css")
-    )
-    content = TEMPLATES.get_template("bert_tf/serve/page.html").render(script=script, style=style)
-    allowed = " ".join(
-        f"{kind}-src 'sha256-{_digest(text)}';"
-        for kind, text in (("script", script), ("style", style))
-    )
-    return content, f"default-src 'none'; connect-src 'self'; base-uri 'none'; {allowed}"
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    allowed = {
+        f"{kind}-src": content_hash(f"bert_tf/templates/parts.{end}", f"bert_tf/serve/page.{end}")
+        for kind, end in (("script", "js"), ("style", "css"))
+    }
+    allowed |= {"default-src": "'none'", "connect-src": "'self'", "img-src": "data:"}
+    allowed |= dict.fromkeys(("base-uri", "form-action", "frame-ancestors"), "'none'")
+    # Black, the last one, cannot be seen in the dark.
+    content = TEMPLATES.get_template("bert_tf/serve/page.html").render(colours=COLOURS[:-1])
+    return content, "; ".join(f"{name} {value}" for name, value in allowed.items())

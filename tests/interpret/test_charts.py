@@ -74,7 +74,7 @@ def test_every_text_of_the_page_is_text():
         looks=[Look((EVIL,), charts.bars(TWO, [0.9, 0.1]), (seen,), ())],
         about_dev=EVIL,
         sections=[PageSection(EVIL, scatter(), EVIL)],
-        script_sha256="",
+        script_hash="",
     )
     assert "img" not in Tags(page).tags
     assert page.count("</script>") == 2

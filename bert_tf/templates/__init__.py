@@ -4,12 +4,17 @@ The name of a template is a package and the path of a file in it: `star_ratings/
 in another package than bert_tf.
 """
 
+import base64
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from bert_tf.console import escaped
+
+# Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
 
 
 def figures(value: float) -> str:
@@ -50,3 +55,10 @@ TEMPLATES.filters |= {each.__name__: each for each in (figures, signed, percent)
 def macros(template: str) -> Any:
     """The macros of a template, which Python calls like functions; each returns markup."""
     return TEMPLATES.get_template(template).module
+
+
+def content_hash(*templates: str) -> str:
+    """How a Content-Security-Policy names a script or a style that consists of these templates."""
+    text = "".join(TEMPLATES.get_template(name).render() for name in templates)
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
