@@ -126,12 +126,13 @@ def differentiated(x):
 
 def test_a_gradient_lives_as_long_as_its_graph():
     registry = ops.gradient_registry._registry
+    gc.collect()
     before = set(registry)
     graph = differentiated(tf.constant([1.0, 2.0]))
     assert graph() is None or set(registry) > before  # until garbage is collected
     gc.collect()
     assert graph() is None
-    assert set(registry) == before
+    assert set(registry) <= before
 
 
 def mapped():

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import compat
 from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
 from bert_tf.asking.saved_model import SavedModel, versions
@@ -407,9 +408,7 @@ def _tokenizer(pieces: tuple[str, ...], settings: TokenizerSettings) -> Tokenize
 
 def _signature_defs(folder: Path) -> dict[str, Any]:
     """The signatures of a SavedModel as messages of protobuf."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    saved = compat.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     return dict(saved.meta_graphs[0].signature_def)
 
 
