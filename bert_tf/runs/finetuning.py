@@ -84,7 +84,7 @@ class _Data:
         known = None if run.initial is None else run.initial.description
         if known is not None and known.model == family.class_name:
             self.task.initial = {**known.head, **known.settings}
-        elif known is not None:
+        elif known is not None and getattr(self.trials[0].train, "few_shot", False):
             self.task.initial = {n: known.settings[n] for n in OF_VECTORS if n in known.settings}
         # Known after `task_of`.
         self.training_rows: Any = None

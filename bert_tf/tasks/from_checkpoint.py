@@ -33,7 +33,7 @@ Model = TypeVar("Model", bound=EncoderModel)
 # The class for checkpoints of pre-training.
 _PRETRAINED = "MaskedLM"
 _POOLER = "encoder/pooler/"
-# Settings of an embedder that a head on its vectors keeps.
+# Settings of an embedder that a head on its vectors has too.
 OF_VECTORS = ("pooling", "normalize")
 # Arguments of constructors that are not settings.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
@@ -219,9 +219,6 @@ def built(
         if cls.cuts_texts:
             # A trained head reads as much as its encoder can, unless the files say otherwise.
             known = {"max_length": description.encoder.max_position_embeddings} | known
-    elif family is not None:
-        known = {n: description.settings[n] for n in OF_VECTORS if n in description.settings}
-        known = {name: value for name, value in known.items() if name in arguments}
     named: dict[str, Any] = {} if labels is None else {"labels": labels}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")
@@ -229,7 +226,14 @@ def built(
     # The constructors of subclasses have other arguments than that of `TaskModel`.
     make: Callable[..., Model] = cls
     try:
-        return make(encoder, tokenizer, **named, **known | dict(settings))
+        model = make(encoder, tokenizer, **named, **known | dict(settings))
+        if not known and {*OF_VECTORS} <= {*arguments}:
+            model.of_embedder = {
+                name: description.settings[name]
+                for name in OF_VECTORS
+                if name in description.settings
+            }
+        return model
     except UserError:
         raise
     except (TypeError, ValueError) as error:

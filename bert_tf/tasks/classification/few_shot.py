@@ -142,8 +142,8 @@ def learn(
     _check_examples(model.labels, targets)
     say_cut(model, rows.values)
     if model.pooling is None:
-        model.pooling, model.uses_pooler = "mean", False
-        logger.info("few_shot: the head reads the mean of the tokens' vectors (pooling='mean')")
+        model.read_vectors(**(model.of_embedder or {"pooling": "mean"}))
+        logger.info(f"few_shot: the head reads pooling={model.pooling!r} of the tokens' vectors")
     first, second, alike = contrastive_pairs(targets, recipe.seed)
     logger.info(f"few_shot: {len(alike)} pairs of {len(texts)} texts")
     embedder = TextEmbedder(

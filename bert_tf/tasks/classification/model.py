@@ -57,8 +57,7 @@ class TextClassifier(TaskModel):
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
-        pooling: what the head reads, as for a `TextEmbedder`; None is the pooler's output, or in
-            the checkpoint of an embedder its own pooling.
+        pooling: what the head reads, as for a `TextEmbedder`; None is the pooler's output.
         normalize: whether the head reads vectors of length 1.
         multi_label: whether a text has any number of labels; the model is then a
             `MultiLabelClassifier`, which also takes `thresholds`.
@@ -86,6 +85,8 @@ class TextClassifier(TaskModel):
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
     answer_options: ClassVar[tuple[str, ...]] = ("abstain",)
+    # The vectors of the embedder that the model was opened from, which `few_shot` reads.
+    of_embedder: Mapping[str, Any] = {}
 
     @checked
     def __init__(
@@ -107,17 +108,25 @@ class TextClassifier(TaskModel):
         abstain: float | None = None,
         **kwargs: Any,
     ):
-        modes = embedder.poolings(pooling or "pooled")
         head = {"dropout": dropout, "num_classes": None}
-        super().__init__(encoder, tokenizer, head, max_length, "pooled" in modes, **kwargs)
-        self.pair, self.normalize = pair, normalize
-        self.temperature, self.abstain = temperature, abstain
-        self.pooling = pooling if isinstance(pooling, str | None) else modes
-        self.pooled_width *= len(modes)
+        with_pooler = "pooled" in embedder.poolings(pooling or "pooled")
+        super().__init__(encoder, tokenizer, head, max_length, with_pooler, **kwargs)
+        self.pair, self.temperature, self.abstain = pair, temperature, abstain
+        self.read_vectors(pooling, normalize)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
             self.name_classes(labels)
+
+    def read_vectors(self, pooling: str | Sequence[str] | None, normalize: bool = False) -> None:
+        """Makes the head read other vectors; see the arguments of the class."""
+        modes = embedder.poolings(pooling or "pooled")
+        self.pooling = pooling if isinstance(pooling, str | None) else modes
+        self.normalize, self.uses_pooler = normalize, "pooled" in modes
+        width, self.pooled_width = self.pooled_width, self.encoder.config.output_size * len(modes)
+        if self.classifier is not None and width != self.pooled_width:
+            self.classifier = self.make_linear(self.head["num_classes"], "classifier")
+            self.build()
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -38,9 +38,10 @@ def test_a_classifier_learns_from_few_texts_and_is_exported(several, tmp_path):
     embedder = objects.embedder(pooling=pooling, normalize=True)
     embedder.save_checkpoint(tmp_path / "folder", "sentence_transformers")
     clf = bert_tf.TextClassifier.from_checkpoint(tmp_path / "folder", multi_label=several)
-    assert clf.settings["pooling"] == pooling and clf.normalize
+    assert clf.pooling is None and not clf.normalize  # `fit` reads the pooler, as in transformers
     y = LISTS if several else LABELS
     history = clf.fit(TEXTS, y, validation_data=(TEXTS, y), **FAST).history
+    assert clf.settings["pooling"] == pooling and clf.normalize
     assert history["loss"][-1] < history["loss"][0]
     assert history["val_micro_f1" if several else "val_accuracy"][0] > 0.8
     # The head is scikit-learn's, on the vectors of an embedder with the same encoder.
@@ -68,7 +69,7 @@ def test_without_an_embedder_the_mean_is_pooled_and_an_adapter_may_be_trained(tm
     before = clf.encoder.embeddings.weights[0].numpy()
     clf.fit(["cat", "dog"], ["a", "b"], lora=2, **FAST)  # one example of each
     said = capsys.readouterr().err
-    assert "reads the mean" in said and "4 pairs of 2 texts" in said
+    assert "reads pooling='mean'" in said and "4 pairs of 2 texts" in said
     assert np.array_equal(before, clf.encoder.embeddings.weights[0].numpy())
     clf.save_adapter(tmp_path / "adapter")
     assert [each["label"] for each in clf.predict(["cat", "dog"])] == ["a", "b"]
