@@ -1,20 +1,24 @@
 """Trained models -> SavedModels that take strings and return answers, and files for phones.
 
 Task models have a method `export`; `bert-tf export` and `python -m export` write what is at a path.
-What is written needs only TensorFlow and tensorflow-text to run: the tokenizer and the decoding are
-in the graph, and nothing of bert_tf or Keras is in the file.
+What is written needs only TensorFlow to run, and tensorflow-text where it takes strings: the
+tokenizer and the decoding are in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 # The formats of an export.
-SAVED_MODEL, LITERT = FORMATS = ("tf_saved_model", "litert")
-# The options that only one format has, with their defaults.
+SAVED_MODEL, LITERT, ONNX = FORMATS = ("tf_saved_model", "litert", "onnx")
+# The options that not every format has, with their defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    SAVED_MODEL: {"freeze": False, "device": "cpu", "version": None},
-    LITERT: {"inputs": "ids", "lengths": None, "calibration": None},
+    SAVED_MODEL: {"freeze": False, "device": "cpu", "version": None, "inputs": None},
+    LITERT: {"inputs": None, "lengths": None, "calibration": None},
+    ONNX: {"inputs": None},
 }
+# What an export takes, and what it takes unless that is said.
+Inputs = Literal["ids", "strings"]
+INPUTS: Mapping[str, Inputs] = {SAVED_MODEL: "strings", LITERT: "ids", ONNX: "ids"}
 # The precisions of a LiteRT file, and those of either format.
 LITE_PRECISIONS = ("float32", "float16", "int8")
 PRECISIONS = ("bfloat16", *LITE_PRECISIONS)
@@ -38,6 +42,6 @@ def misplaced(format: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
         for name, default in defaults.items():
             value = given.get(name, default)
             is_given = value is not None if default is None else value != default
-            if is_given and other != format:
+            if is_given and name not in _OPTIONS.get(format, {}):
                 return name, other
     return None

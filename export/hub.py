@@ -17,7 +17,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, model_facts
-from bert_tf.export.service import Service, Signature, Tensors, strings
+from bert_tf.export.service import Service, Signature, Tensors, ids, strings
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
@@ -26,7 +26,6 @@ from bert_tf.text.rows import positions
 # The default length of TF Hub's preprocessors.
 LENGTH = 128
 
-_IDS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
 _POSITIONS = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
 
 
@@ -151,9 +150,9 @@ class HubEncoder(Service):
 
     def signatures(self) -> dict[str, Signature]:
         """One signature; a list, such as `encoder_outputs`, cannot be in it."""
-        ids = [self.tokenizer.cls_id, self.tokenizer.mask_id, self.tokenizer.sep_id]
-        example = dict(zip(INPUTS, ([ids], [[1, 1, 1]], [[0, 0, 0]]), strict=True))
-        return {"serving_default": Signature(_IDS, self.answer, example)}
+        row = [self.tokenizer.cls_id, self.tokenizer.mask_id, self.tokenizer.sep_id]
+        example = dict(zip(INPUTS, ([row], [[1, 1, 1]], [[0, 0, 0]]), strict=True))
+        return {"serving_default": Signature(ids(), self.answer, example)}
 
     def answer(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Tensors:
         """`sequence_output` float32 [batch, seq_len, hidden], `pooled_output` and `default`, which
@@ -164,7 +163,7 @@ class HubEncoder(Service):
 
     def attributes(self) -> dict[str, Any]:
 
-        @tf.function(input_signature=[_IDS], autograph=False)
+        @tf.function(input_signature=[ids()], autograph=False)
         def serve_training(inputs: Features) -> Tensors:
             return self.answer(inputs, training=True)
 
@@ -178,10 +177,10 @@ class HubEncoder(Service):
             "weights": weights,
             "do_lower_case": tf.Variable(self.tokenizer.lower_case, trainable=False),
             "serve_training": serve_training,
-            **self._layer(self._encode, _IDS, encoder),
+            **self._layer(self._encode, ids(), encoder),
         }
         if self._has_head:
-            inputs = _IDS | {_POSITIONS.name: _POSITIONS}
+            inputs = ids() | {_POSITIONS.name: _POSITIONS}
             layer = self._layer(self._masked_lm, inputs, list(weights.values()))
             attributes["mlm"] = tf.train.Checkpoint(**layer)
         return attributes

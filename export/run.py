@@ -13,10 +13,9 @@ from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
-from bert_tf.export import KINDS, LITERT, SAVED_MODEL, misplaced
+from bert_tf.export import KINDS, LITERT, ONNX, SAVED_MODEL, Inputs, misplaced
 from bert_tf.export.litert.calibration import rows_of_file
-from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
-from bert_tf.export.saving import save_hub, save_task
+from bert_tf.export.saving import save_hub, save_model
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import from_checkpoint, loading, registry
@@ -43,18 +42,18 @@ def export_run(
     max_length: int | None = None,
     labels: Sequence[str] | None = None,
     format: str = SAVED_MODEL,
-    inputs: Inputs = "ids",
+    inputs: Inputs | None = None,
     lengths: Sequence[int] | None = None,
     calibration: str | None = None,
     truncate_dim: int | None = None,
     vectors: str | None = None,
     abstain: float | None = None,
 ) -> Path:
-    """Writes what is at `path` as a SavedModel or a LiteRT file, and says where.
+    """Writes what is at `path` as a SavedModel, a LiteRT file or an ONNX file, and says where.
 
     Args:
         path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
-        out: the folder to write, or the LiteRT file.
+        out: the folder or the file to write.
         kind: one of `bert_tf.export.KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm"
             and "nsp" are the heads of pre-training, "embedding" the encoder, and "hub" the encoder
             and its preprocessor as TF Hub has them.
@@ -66,7 +65,7 @@ def export_run(
         pair, unanswerable, max_length, labels: for a bare checkpoint, whether its inputs are pairs
             of texts, whether a context may hold no answer, most tokens of an input, and names of
             the classes.
-        format: "tf_saved_model" or "litert".
+        format: "tf_saved_model", "litert" or "onnx".
         calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
             reads them.
         truncate_dim, vectors: of an embedder, see `TextEmbedder`; None is as it has them.
@@ -97,9 +96,11 @@ def export_run(
         name, other = wrong
         option = f"--device {device}" if name == "device" else f"--{name}"
         raise UserError(f"{option} is for --format {other}")
-    if format == LITERT and kind == "hub":
+    if format != SAVED_MODEL and kind == "hub":
         raise UserError(f"--kind hub is for --format {SAVED_MODEL}")
-    if format == LITERT and precision == "bfloat16":
+    if kind == "hub" and inputs is not None:
+        raise UserError("--kind hub writes a model of strings and one of ids; remove --inputs")
+    if format != SAVED_MODEL and precision == "bfloat16":
         raise UserError(f"--precision bfloat16 is for --format {SAVED_MODEL}")
     if format != LITERT and form.precision not in POLICIES:
         raise UserError(f"--precision {precision} is for --format {LITERT}")
@@ -114,16 +115,15 @@ def export_run(
         model = _fine_tuned(checkpoint, path, labels, settings)
     else:
         model = _of_kind(checkpoint, path, kind, settings)
-    if format == LITERT:
-        rows = None if calibration is None else rows_of_file(model, calibration)
-        file = save_lite(model, out, LiteForm(form.precision or "float32", lengths, inputs, rows))
-        size = file.stat().st_size / 1e6
-        logger.info(f"{file}: {size:.1f} MB; use it with bert-tf predict")
-        return file
-    folder = save_task(model, out, form, version)
-    card = folder / "assets.extra" / "model_card.md"
-    logger.info(f"{folder}: use it with bert-tf predict; {card} describes its inputs and outputs")
-    return folder
+    rows = None if calibration is None else rows_of_file(model, calibration)
+    place = save_model(model, out, format, inputs, form, version, lengths, rows)
+    use = "use it with ONNX Runtime" if format == ONNX else "use it with bert-tf predict"
+    if format == SAVED_MODEL:
+        card = place / "assets.extra" / "model_card.md"
+        logger.info(f"{place}: {use}; {card} describes its inputs and outputs")
+    else:
+        logger.info(f"{place}: {place.stat().st_size / 1e6:.1f} MB; {use}")
+    return place
 
 
 def _fine_tuned(

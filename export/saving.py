@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,16 @@ import keras
 import tensorflow as tf
 
 from bert_tf.asking.record import RECORD_FILE, to_json
-from bert_tf.asking.saved_model import register_ops
+from bert_tf.asking.saved_model import NETWORK, register_ops
 from bert_tf.compat import NO_INLINE, SavedModel, write_fingerprint
 from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export import hub, model_card
+from bert_tf.export import INPUTS, LITERT, ONNX, SAVED_MODEL, Inputs, hub, model_card
+from bert_tf.export.litert.form import LiteForm, Row
+from bert_tf.export.litert.saving import save_lite
 from bert_tf.export.model_card import Origin
+from bert_tf.export.onnx_file import save_onnx
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.export.service import Service, Signature, endpoint, record_of, traced
@@ -30,15 +33,17 @@ _WARMUP_FILE = "tf_serving_warmup_requests"
 
 
 class TaskService(Service):
-    """A task model as it is served, with its own signatures."""
+    """A task model as it is served, with its own signatures of "strings" or of "ids"."""
 
-    def __init__(self, model: Any, network: ServedModel):
+    def __init__(self, model: Any, network: ServedModel, inputs: Inputs):
         super().__init__(model.tokenizer, model.labels)
-        self._network = network
-        all_of_them = model.with_network(network).signatures()
-        self._signatures = {name: s for name, s in all_of_them.items() if not s.is_inner}
+        self._network, served = network, model.with_network(network)
         self._functions = model.exported_functions()
-        self._record = record_of(model, [model.max_length], "strings", network.compute_dtype)
+        all_of_them = served.ids_signatures() if inputs == "ids" else served.signatures()
+        if inner := all_of_them.get(NETWORK):
+            self._functions |= {NETWORK: endpoint(traced(inner), inner)}
+        self._signatures = {name: s for name, s in all_of_them.items() if not s.is_inner}
+        self._record = record_of(model, [model.max_length], inputs, network.compute_dtype)
         family = registry.family_of(self._record.class_name)
         self.task = family.name if family else None
 
@@ -56,11 +61,24 @@ class TaskService(Service):
         return {"weights": self._network.variables} | self._functions
 
 
-def save_task(
-    model: Any, out: str | os.PathLike, form: Form | None = None, version: int | None = None
+def save_model(
+    model: Any,
+    out: str | os.PathLike,
+    format: str = SAVED_MODEL,
+    inputs: Inputs | None = None,
+    form: Form | None = None,
+    version: int | None = None,
+    lengths: Sequence[int] | None = None,
+    calibration: Sequence[Row] | None = None,
 ) -> Path:
-    """Writes a task model as a SavedModel; returns its folder, as `TaskModel.export` describes."""
-    services = {"": TaskService(model, ServedModel(model, form))}
+    """Writes a task model in a format, as `TaskModel.export` describes; returns its place."""
+    inputs, form = inputs or INPUTS[format], form or Form()
+    if format == LITERT:
+        lite = LiteForm(form.precision or "float32", lengths, inputs, calibration)
+        return save_lite(model, out, lite)
+    if format == ONNX:
+        return save_onnx(model, out, inputs, form.precision)
+    services = {"": TaskService(model, ServedModel(model, form), inputs)}
     return save(services, out, version, model.origin)
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.asking.record import Record
 from bert_tf.checkpoints.description import describe
+from bert_tf.encoder.encoder import INPUTS
 from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
 
@@ -22,7 +23,7 @@ class Signature(NamedTuple):
         answer: a dict of the inputs -> the outputs, all [batch, ...].
         example: one request of one row, as the values that `tf.constant` takes; it warms a server
             up and stands in the model card.
-        is_inner: whether only evaluation calls it; it is not exported.
+        is_inner: whether only bert_tf calls it; it is no signature of an export.
     """
 
     inputs: Mapping[str, tf.TensorSpec]
@@ -87,6 +88,11 @@ def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -
 def strings(*names: str) -> dict[str, tf.TensorSpec]:
     """The inputs of a signature that takes one string a row under each name."""
     return {name: tf.TensorSpec([None], tf.string, name) for name in names}
+
+
+def ids(rank: int = 2) -> dict[str, tf.TensorSpec]:
+    """The inputs of a signature that takes those of the encoder, int32 of this rank."""
+    return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in INPUTS}
 
 
 def traced(signature: Signature) -> tf.types.experimental.ConcreteFunction:

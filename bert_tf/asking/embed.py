@@ -127,12 +127,15 @@ def _open(path: str, **settings: Any) -> tuple[Answers, str]:
         served = SavedModel.load(path)
         for file in sorted(each for each in Path(served.path).rglob("*") if each.is_file()):
             digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
-        return served, digest.hexdigest()
+        if not served.takes_ids:
+            return served, digest.hexdigest()
     # These import Keras.
     from bert_tf.asking.frozen import FrozenTask, frozen_kind
     from bert_tf.checkpoints.description import describe
     from bert_tf.tasks.embedding.model import TextEmbedder
 
+    if is_saved_model(path):
+        return FrozenTask.of(served), digest.hexdigest()
     if kind := frozen_kind(path):
         check_none(kind)
         return FrozenTask.load(path), checksum(path)

@@ -11,19 +11,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, rows_of
+from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
 from bert_tf.asking.lite import LiteNetwork, LiteStrings
-from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.asking.record import Record
+from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork, is_saved_model
 from bert_tf.checkpoints import native, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.errors import UserError
 from bert_tf.export.litert import lite_file
+from bert_tf.io.vocabulary import read_beside
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.from_checkpoint import built, family_at
 from bert_tf.tasks.task_model import asked_columns
 from bert_tf.text import Tokenizer
 
 _SAVED_MODEL, _LITE_FILE = "SavedModel", "LiteRT file"
+_OTHER_ANSWERS = "does not answer as its description says; export it again"
 _REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*)")
 
 
@@ -57,8 +61,8 @@ class FrozenTask(Answers):
     Args:
         path: the folder or the file, for messages.
         saved: the SavedModel; None for a LiteRT file.
-        model: for a LiteRT file, a model of the task, without weights, that makes inputs of strings
-            and answers of what the file computes; None for a SavedModel.
+        model: a model of the task, without weights, that makes inputs of strings and answers of
+            what the export computes; None for a SavedModel that takes strings.
         network: runs the LiteRT file.
 
     Attributes:
@@ -76,7 +80,7 @@ class FrozenTask(Answers):
         self.path, self.model, self.network = path, model, network
         self.kind = _LITE_FILE if saved is None else _SAVED_MODEL
         self._saved = saved
-        self._asked: Answers = model if saved is None else saved
+        self._asked: Any = saved if model is None else model
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
@@ -87,26 +91,28 @@ class FrozenTask(Answers):
                 program.
         """
         if frozen_kind(path) == _SAVED_MODEL:
-            saved = SavedModel.load(path)
-            return cls(saved.path, saved)
-        content, record, description, vocabulary = lite_file.read(path)
+            return cls.of(SavedModel.load(path))
+        content, record, vocabulary = lite_file.read(path)
         name, lengths = os.fspath(path), record.lengths
-        tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
-        no_tensors = tensors.of_arrays({})
-        checkpoint = Checkpoint(
-            Path(path), description, no_tensors, native.TABLE, lambda: vocabulary
-        )
-        family = family_at(checkpoint)
-        if family is None:
-            raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
-        with keras.StatelessScope(initialize_variables=False):  # the network is the file
-            model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
+        model = _without_weights(name, record, vocabulary)
         if record.inputs == "strings":
             strings = LiteStrings(name, content, lengths, model.strings_form())
             model.ask = strings.ask
             return cls(name, None, model, strings)
         network = LiteNetwork(name, content, lengths, model.device_form())
         return cls(name, None, model.with_network(network), network)
+
+    @classmethod
+    def of(cls, saved: SavedModel) -> Self:
+        """A SavedModel as `load` opens it."""
+        if saved.record is None or not saved.takes_ids:
+            return cls(saved.path, saved)
+        vocabulary = read_beside(Path(saved.path, "assets")) or ()
+        model = _without_weights(saved.path, saved.record, vocabulary)
+        names = {*(model.ids_answer_names or model.answer_names)}
+        if saved.output_names() != names or not hasattr(saved.loaded, NETWORK):
+            raise UserError(f"{saved.path} {_OTHER_ANSWERS}")
+        return cls(saved.path, saved, model.with_network(SavedNetwork(saved)))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -121,7 +127,7 @@ class FrozenTask(Answers):
         Raises:
             UserError: bert_tf has no such class, or the SavedModel returns other outputs.
         """
-        if self._saved is None:
+        if self._saved is None or self.model is not None:
             return type(self.model)
         outputs, record = self._saved.output_names(), self._saved.record
         if record is None:  # an export of bert_tf 0.2.0, or of another program
@@ -139,7 +145,7 @@ class FrozenTask(Answers):
                 f"{self.path} holds an unknown model {record.class_name!r}; update bert_tf"
             )
         if outputs != {*family.model_class().answer_names}:
-            raise UserError(f"{self.path} does not answer as its description says; export it again")
+            raise UserError(f"{self.path} {_OTHER_ANSWERS}")
         return family.model_class()
 
     @inputs.columns_may_follow
@@ -218,7 +224,7 @@ class FrozenTask(Answers):
         Raises:
             UserError: as there, or the export takes strings, so that it gives no logits.
         """
-        if self._saved is not None:
+        if self.model is None:
             self._only_predicts()
         with self._explained():
             return self.model.evaluate(*args, **kwargs)
@@ -231,16 +237,16 @@ class FrozenTask(Answers):
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         with self._explained():
-            return self._asked.ask(signature, rows)
+            return without_nan(self._asked.ask(signature, rows), self.path)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Raises UserError for inputs that a LiteRT file cannot take."""
+        """Raises UserError for inputs that an export of ids cannot take."""
         try:
             yield
         except tf.errors.InvalidArgumentError as error:
             found = _REFUSAL.search(str(error))
-            if found is None or self._saved is not None:
+            if found is None or self.model is None:
                 raise
             raise UserError(f"{self.path}: {found[1] or found[2]}") from None
 
@@ -252,3 +258,18 @@ class FrozenTask(Answers):
         )
 
     fit = compile = save = save_checkpoint = export = _only_predicts
+
+
+def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:
+    """The task model of an export, whose network is the export."""
+    description = Description.from_dict(record.model, Path(path))
+    if vocabulary_hash(vocabulary) != description.vocabulary:
+        raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
+    tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
+    no_tensors = tensors.of_arrays({})
+    checkpoint = Checkpoint(Path(path), description, no_tensors, native.TABLE, lambda: vocabulary)
+    family = family_at(checkpoint)
+    if family is None:
+        raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
+    with keras.StatelessScope(initialize_variables=False):
+        return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

@@ -87,14 +87,14 @@ def run(
 
 def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]:
     """The model, and its outputs that have padding, where they are known."""
-    if is_saved_model(path) and not options:
-        saved = SavedModel.load(path)
+    saved = SavedModel.load(path) if is_saved_model(path) else None
+    if saved and not options and not saved.takes_ids:
         return saved, saved.record.lists if saved.record else None
     # This imports Keras.
     from bert_tf.asking.frozen import FrozenTask
     from bert_tf.tasks.loading import load
 
-    model = load(path)
+    model = FrozenTask.of(saved) if saved else load(path)
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
     return cls.with_options(model, options), cls.padded_lists
 

@@ -1,11 +1,11 @@
-"""A SavedModel that takes strings, queried without importing Keras."""
+"""A SavedModel, queried without importing Keras where it takes strings."""
 
 import functools
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
@@ -17,6 +17,8 @@ from bert_tf.io.files import is_there
 from bert_tf.io.refusals import is_out_of_memory
 
 _FILE = "saved_model.pb"
+# The function of an export that takes ids by which bert_tf answers strings.
+NETWORK = "network"
 
 
 def is_saved_model(path: str | os.PathLike) -> bool:
@@ -66,6 +68,11 @@ class SavedModel(Answers):
                 raise
             raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
 
+    @property
+    def takes_ids(self) -> bool:
+        """Whether it takes the encoder's inputs instead of strings."""
+        return self.record is not None and self.record.inputs == "ids"
+
     def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
         """The inputs of a signature, sorted by their names.
 
@@ -104,6 +111,26 @@ class SavedModel(Answers):
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         outputs = self.call(signature, tensors_of(rows, self.ranks(signature)))
         return without_nan({name: each.numpy() for name, each in outputs.items()}, self.path)
+
+
+class SavedNetwork:
+    """Runs a SavedModel that takes ids, as the network of a task model."""
+
+    reads_rows: ClassVar[bool] = True
+
+    def __init__(self, saved: SavedModel):
+        self._saved = saved  # its variables are those of the function
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
+        """What the `call` of the model returns."""
+        return getattr(self._saved.loaded, NETWORK)(dict(inputs))
+
+    # That of a `MaskedLM` fills the gaps itself.
+    fill_gaps = __call__
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute` itself."""
+        return compute
 
 
 @functools.cache

@@ -66,8 +66,7 @@ def in_torch_layout(found: Tensors) -> Tensors:
         name: shape[::-1] if name in kernels else shape for name, shape in renamed.shapes.items()
     }
     return Tensors(
-        shapes,
-        lambda name: renamed.read(name).T if name in kernels else renamed.read(name),
+        shapes, lambda name: renamed.read(name).T if name in kernels else renamed.read(name)
     )
 
 

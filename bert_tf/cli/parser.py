@@ -315,11 +315,11 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
             "Face Hub",
         ),
-        option("--out DIR", "folder or .tflite file to write", required=True),
+        option("--out DIR", "folder, or .tflite or .onnx file, to write", required=True),
         option(
             "--format",
-            "tf_saved_model: a SavedModel that takes strings; litert: a LiteRT file for phones "
-            "(default: %(default)s)",
+            "tf_saved_model: a SavedModel for servers; litert: a LiteRT file for phones; onnx: an "
+            "ONNX file that takes ids (default: %(default)s)",
             choices=FORMATS,
             default=SAVED_MODEL,
         ),
@@ -363,18 +363,13 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "write to DIR/N, as TensorFlow Serving requires (with --kind hub: "
             "DIR/preprocessor/N and DIR/encoder/N)",
         ),
-        group(
-            "LiteRT files",
-            "Options for --format litert.",
-            option(
-                "--inputs",
-                "ids: token ids, mask and segments, for apps with a tokenizer; strings: texts "
-                "(default: %(default)s)",
-                choices=("ids", "strings"),
-                default="ids",
-            ),
-            *_OF_LITE,
+        option(
+            "--inputs",
+            "ids: token ids, mask and segments, for programs with a tokenizer of their own; "
+            "strings: texts (default: strings for a SavedModel, ids for a file)",
+            choices=("ids", "strings"),
         ),
+        group("LiteRT files", "Options for --format litert.", *_OF_LITE),
         group(
             "bare checkpoints",
             "Settings that checkpoints of other programs do not hold.",

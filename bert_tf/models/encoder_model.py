@@ -48,11 +48,7 @@ class EncoderModel(keras.Model):
     """
 
     def __init__(
-        self,
-        encoder: Encoder,
-        head: dict[str, Any],
-        uses_pooler: bool = True,
-        **kwargs: Any,
+        self, encoder: Encoder, head: dict[str, Any], uses_pooler: bool = True, **kwargs: Any
     ):
         kwargs.setdefault("dtype", encoder.dtype_policy)
         super().__init__(**kwargs)
@@ -77,11 +73,7 @@ class EncoderModel(keras.Model):
 
     @checked
     def compile(
-        self,
-        *args: Any,
-        accumulation_steps: int = 1,
-        rematerialize: bool = False,
-        **kwargs: Any,
+        self, *args: Any, accumulation_steps: int = 1, rematerialize: bool = False, **kwargs: Any
     ) -> None:
         """Keras's `compile`, with two ways to train in less memory.
 

@@ -22,9 +22,7 @@ from bert_tf.training.evaluations import in_words
 
 
 def evaluate(
-    path: str | os.PathLike,
-    data: str | os.PathLike | None = None,
-    confidence: float | None = None,
+    path: str | os.PathLike, data: str | os.PathLike | None = None, confidence: float | None = None
 ) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 

@@ -73,17 +73,19 @@ def find(path: str | os.PathLike) -> Checkpoint:
     'NextSentence'
 
     Raises:
-        UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
+        UserError: as `reading.find`, or `path` is a SavedModel or an ONNX file of answers.
     """
     if Path(path).suffix != keras_files.SUFFIX:
         try:
             checkpoint = reading.find(path)
         except UserError:
             # Other SavedModels than the encoders of TF Hub.
-            if is_saved_model(path):
+            is_onnx = Path(path).suffix == ".onnx"
+            if is_saved_model(path) or is_onnx:
+                kind = "an ONNX file" if is_onnx else "a SavedModel"
                 raise UserError(
-                    f"{path} is a SavedModel that takes strings, and its weights cannot be read; "
-                    "give the run or the checkpoint that it was exported from"
+                    f"{path} is {kind} of answers, and its weights cannot be read; give the run or "
+                    "the checkpoint that it was exported from"
                 ) from None
             raise
         _check_known_model(checkpoint, path)

@@ -32,6 +32,7 @@ from bert_tf.asking import (
     say_cut,
     tensors_of,
 )
+from bert_tf.asking.saved_model import NETWORK
 from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
@@ -46,13 +47,12 @@ from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.export import LITERT, SAVED_MODEL, misplaced
+from bert_tf.export import FORMATS, SAVED_MODEL, Inputs, misplaced
 from bert_tf.export.litert.calibration import rows_of_texts
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
-from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
-from bert_tf.export.saving import save_task
+from bert_tf.export.saving import save_model
 from bert_tf.export.served_model import Device, Form
-from bert_tf.export.service import Signature, Tensors
+from bert_tf.export.service import Signature, Tensors, ids
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
@@ -61,7 +61,7 @@ from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.packing import Cut, Features, trim
-from bert_tf.text.parts import first_equal
+from bert_tf.text.parts import first_equal, map_rows
 from bert_tf.training.adapter import without_adapter
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
@@ -112,10 +112,14 @@ class TaskModel(EncoderModel):
         UserError: a tokenizer or a length that does not fit the encoder.
     """
 
-    # Names of what `serving_default` returns, by which a SavedModel of the family is known.
+    # Names of what `serving_default` returns, by which a SavedModel of the family is known; and of
+    # what it returns where it takes ids, if these are others.
     answer_names: ClassVar[tuple[str, ...]]
+    ids_answer_names: ClassVar[tuple[str, ...]] = ()
     # Those of them that are lists of another length in each row, see `Record.lists`.
     padded_lists: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    # The axes of the encoder's inputs: of `call`, and of an export that takes ids.
+    call_rank = ids_rank = 2
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
@@ -503,12 +507,7 @@ class TaskModel(EncoderModel):
         return Columns(names, values, targets, weights=weights).checked(columns, target)
 
     def _batches(
-        self,
-        examples: TrainingRows,
-        batch_size: int,
-        seed: int | None,
-        first: int,
-        shuffle: bool,
+        self, examples: TrainingRows, batch_size: int, seed: int | None, first: int, shuffle: bool
     ) -> tf.data.Dataset:
         is_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
         return training_batches(
@@ -683,18 +682,18 @@ class TaskModel(EncoderModel):
         freeze: bool = False,
         device: Device = "cpu",
         lengths: Sequence[int] | None = None,
-        inputs: Inputs = "ids",
+        inputs: Inputs | None = None,
         calibration: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Writes a SavedModel that takes strings and returns answers, or a LiteRT file.
+        """Writes a SavedModel that takes strings or ids and returns answers, or one file.
 
         With `input_signature`, or in another format, it is Keras's `export` of the model of ids.
 
         Args:
-            filepath: the folder to write, or the file, which ends in `.tflite`; it must not exist
-                yet.
-            format: "tf_saved_model", "litert", or another of Keras's formats.
+            filepath: the folder to write, or the file, which ends in `.tflite` or `.onnx`; it must
+                not exist yet.
+            format: "tf_saved_model", "litert", "onnx", or another of Keras's formats.
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
@@ -705,7 +704,8 @@ class TaskModel(EncoderModel):
                 device to the program that runs the SavedModel, for example a GPU.
             lengths: tokens of a row in a LiteRT file, of which the shortest that fits is used; None
                 is `max_length` alone.
-            inputs: whether a LiteRT file takes "ids", mask and segments, or "strings".
+            inputs: whether the export takes "strings", the default of a SavedModel, or "ids", mask
+                and segments, the default of a file.
             calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
                 which fixed ranges of numbers are found.
             **kwargs: settings that `predict` takes for one call, such as `abstain` or `vectors`;
@@ -720,7 +720,7 @@ class TaskModel(EncoderModel):
         of_strings = format if input_signature is None else "of ids"
         if wrong := misplaced(of_strings, options):
             raise UserError(f"{wrong[0]} is for format {wrong[1]!r} of strings; remove it")
-        if input_signature is None and format in (SAVED_MODEL, LITERT):
+        if input_signature is None and format in FORMATS:
             fitting.check_ready(self)
             of_call = inspect.signature(self.asked).parameters
             settings = {name for name in self.answer_options if hasattr(self, name)}
@@ -729,12 +729,9 @@ class TaskModel(EncoderModel):
                     f"a {type(self).__name__} is exported without {min(unknown)}; remove it"
                 )
             model = self.with_options(self, kwargs)
-            if format == SAVED_MODEL:
-                save_task(model, filepath, Form(precision, freeze, device), version)
-                return
             rows = None if calibration is None else rows_of_texts(model, calibration)
-            form = LiteForm(precision or "float32", lengths, inputs, rows)
-            save_lite(model, filepath, form)
+            form = Form(precision, freeze, device)
+            save_model(model, filepath, format, inputs, form, version, lengths, rows)
             return
         if input_signature is None:
             raise UserError(
@@ -961,7 +958,7 @@ class TaskModel(EncoderModel):
             UserError: the family has no such form; by default it has none.
         """
         raise UserError(
-            f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
+            f"a {type(self).__name__} cannot be exported to LiteRT or ONNX; export a SavedModel"
         )
 
     @classmethod
@@ -1069,6 +1066,21 @@ class TaskModel(EncoderModel):
             "serving_default": of_columns(self, answer),
             "scores": of_columns(self, lambda given: {"scores": self.scores(given)}, True),
         }
+
+    def ids_signatures(self) -> dict[str, Signature]:
+        """The signatures of an export that takes the encoder's inputs instead of strings.
+
+        They use operations of TensorFlow's core alone. The inner one, NETWORK, is what Python makes
+        answers to strings of: by default what `call` computes.
+        """
+        return {
+            "serving_default": of_ids(self, lambda given: self.decoded(self.scores_of_ids(given))),
+            NETWORK: Signature(ids(self.call_rank), self.network(), {}, is_inner=True),
+        }
+
+    def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> Any:
+        """As `scores`, of the inputs of an export that takes ids."""
+        return map_rows(self.network(), given)
 
     def strings_form(self) -> StringsForm:
         """How the model is asked with strings on a device: by default for the outputs of
@@ -1284,6 +1296,19 @@ def of_columns(
     }
     texts = dict(zip(specs, _EXAMPLES[len(specs)], strict=True))
     return Signature(specs, answer, model.example or texts, is_inner)
+
+
+def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
+    """A signature that takes the encoder's inputs, [batch, seq_len] or [batch, group, seq_len]."""
+    texts: Any = [*(model.example.values() if model.example else _EXAMPLES[len(model.columns)])]
+    if model.ids_rank == 3:
+        texts = [texts[0] * len(texts[1][0]), texts[1][0]]
+    # In plain text "[MASK]" is several pieces.
+    reader = model._with(_tokenizer=model.tokenizer.with_settings(special_tokens="whole"))
+    features = reader.packed([*map(tf.constant, texts)])
+    rows = {name: each.numpy().tolist() for name, each in features.items()}
+    request = {name: [each] if model.ids_rank == 3 else each for name, each in rows.items()}
+    return Signature(ids(model.ids_rank), answer, request)
 
 
 def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:

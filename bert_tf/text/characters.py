@@ -301,11 +301,7 @@ def decomposition_table(lower_case: bool, normalizer: str = "google") -> Charact
 
 
 def _for_the_op(
-    character: str,
-    is_cjk: bool,
-    kinds: np.ndarray,
-    letters: Mapping[int, int],
-    rules: UnicodeRules,
+    character: str, is_cjk: bool, kinds: np.ndarray, letters: Mapping[int, int], rules: UnicodeRules
 ) -> tuple[int, ...]:
     """`character` rewritten so that the op splits words there exactly if the reference does."""
     code_point = ord(character)

@@ -229,6 +229,37 @@ def split_words(
     )
 
 
+def words_of_ids(
+    features: Features, tokenizer: Tokenizer, every_piece: bool = False
+) -> tuple[WordWindows, tf.RaggedTensor, tf.RaggedTensor]:
+    """The words in rows of ids: a piece, and the pieces with "##" after it; see `WordWindows`.
+
+    The first token of each word and the one after its last are RaggedTensors [batch, (words)].
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> windows = WordPreprocessor(tokenizer)([["The", "cats", "sat"]])
+    >>> windows, starts, ends = words_of_ids(windows.features, tokenizer)
+    >>> windows.words.numpy().tolist(), starts.to_list(), ends.to_list()
+    ([[-1, 0, 1, -1, 2, -1]], [[1, 2, 4]], [[2, 4, 5]])
+
+    Args:
+        features: the encoder's inputs, int32 [batch, seq_len].
+        tokenizer, every_piece: as for `WordPreprocessor` and its `windows`.
+    """
+    ids, special = features["input_word_ids"], {"[PAD]", "[CLS]", "[SEP]"}
+    of_text = tf.gather([piece not in special for piece in tokenizer.vocabulary], ids)
+    of_first = tf.gather([not piece.startswith("##") for piece in tokenizer.vocabulary], ids)
+    is_piece = (features["input_mask"] != 0) & of_text
+    begins = is_piece & (of_first | ~tf.pad(is_piece, [[0, 0], [1, 0]])[:, :-1])
+    after = tf.pad(is_piece & ~begins, [[0, 0], [0, 1]])[:, 1:]
+    counted = tf.cumsum(tf.cast(begins, tf.int32), axis=1)
+    words = tf.where(is_piece if every_piece else begins, counted - 1, -1)
+    splits = splits_of(tf.reduce_sum(tf.cast(begins, tf.int32), axis=1))
+    first, last = (tf.cast(tf.where(each)[:, 1], tf.int32) for each in (begins, is_piece & ~after))
+    windows = WordWindows(features, tf.range(tf.shape(ids)[0]), words)
+    return windows, ragged(first, splits), ragged(last + 1, splits)
+
+
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
     """The bytes of each range: RaggedTensor string [batch, (ranges)].
 

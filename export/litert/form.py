@@ -2,18 +2,16 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.export import LITE_PRECISIONS
+from bert_tf.export import LITE_PRECISIONS, Inputs
 from bert_tf.text.packing import Cut
 
 Tensors = dict[str, tf.Tensor]
-# What a file takes.
-Inputs = Literal["ids", "strings"]
 # The encoder's inputs of a row, each int32 [seq_len] without padding.
 Row = dict[str, np.ndarray]
 # The fewest tokens of a row: [CLS] a [SEP] b [SEP]; a row of questions has one more of a context

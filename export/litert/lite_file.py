@@ -1,14 +1,11 @@
 """A LiteRT file of bert_tf: the network, and what is needed to run it on strings."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import bert_tf
 from bert_tf.asking.record import Record
-from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.console import logger
-from bert_tf.errors import UserError
 from bert_tf.export.litert import mediapipe, metadata
 from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.litert.metadata import LABELS_FILE, VOCABULARY_FILE
@@ -25,23 +22,19 @@ _DESCRIPTIONS = {
 }
 
 
-def read(path: str | os.PathLike) -> tuple[bytes, Record, Description, tuple[str, ...]]:
+def read(path: str | os.PathLike) -> tuple[bytes, Record, tuple[str, ...]]:
     """What the file at `path` holds.
 
     Returns:
-        The whole file, which an interpreter takes; what it says about its model; the task model, as
-        the record has it; and the pieces of its tokenizer.
+        The whole file, which an interpreter takes; what it says about its model; and the pieces of
+        its tokenizer.
 
     Raises:
         UserError: there is no such file, it is damaged, or bert_tf did not write it.
     """
     content, settings, files = metadata.read(path)
-    record = Record.from_dict(settings, path)
-    description = Description.from_dict(record.model, Path(path))
     vocabulary = tuple(files.get(VOCABULARY_FILE, "").removesuffix("\n").split("\n"))
-    if vocabulary_hash(vocabulary) != description.vocabulary:
-        raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
-    return content, record, description, vocabulary
+    return content, Record.from_dict(settings, path), vocabulary
 
 
 def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record: Record) -> bytes:

@@ -7,7 +7,6 @@ from typing import Any
 from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import convert
-from bert_tf.export.litert.form import Inputs as Inputs
 from bert_tf.export.litert.form import LiteForm
 from bert_tf.export.litert.lite_file import SUFFIX, described
 from bert_tf.export.service import record_of
@@ -21,11 +20,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
         UserError: see `LiteForm.checked`; LiteRT lacks an operation; or the file exists, or cannot
             be written.
     """
-    path = Path(out)
-    if path.suffix != SUFFIX:
-        raise UserError(f"the name of a LiteRT file must end in {SUFFIX}, unlike {path}")
-    if os.path.exists(path):
-        raise UserError(f"{path} exists already; remove it or choose another file")
+    path = new_file(out, SUFFIX, "a LiteRT file")
     form, of_strings = form.checked(model), form.inputs == "strings"
     network = convert(model, form)
     try:
@@ -49,4 +44,14 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
         settings["max_length"] = longest
     with atomic_path(path, is_file=True, is_new=True) as new:
         new.write_bytes(described(model, network, answers, record))
+    return path
+
+
+def new_file(out: str | os.PathLike, suffix: str, kind: str) -> Path:
+    """The path of a file to write. Raises UserError if it has another suffix, or is there."""
+    path = Path(out)
+    if path.suffix != suffix:
+        raise UserError(f"the name of {kind} must end in {suffix}, unlike {path}")
+    if os.path.exists(path):
+        raise UserError(f"{path} exists already; remove it or choose another file")
     return path

@@ -57,6 +57,7 @@ EXCEPTIONS = {
     "tasks.task_model.asked_columns": _PART,
     "tasks.task_model.head_dropout": _PART,
     "tasks.task_model.of_columns": _PART,
+    "tasks.task_model.of_ids": _PART,
     "tasks.long_texts.outputs": _PART,
     "tasks.long_texts.pooled": _PART,
     "tasks.long_texts.reader": _PART,

@@ -13,7 +13,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf import TextClassifier
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
-from bert_tf.export.saving import save_hub, save_task
+from bert_tf.export.saving import save_hub, save_model
 from bert_tf.io.json_files import as_json
 from bert_tf.templates import TEMPLATES
 from tests.export.conftest import cases
@@ -141,13 +141,13 @@ def test_a_pair_of_a_version_is_in_one_folder(models, tokenizer, tmp_path):
 def test_a_version_is_a_folder_of_its_own(models, tmp_path):
     out = tmp_path / "served"
     (out / "1").mkdir(parents=True)
-    folder = save_task(models("nsp"), out, version=12)
+    folder = save_model(models("nsp"), out, version=12)
     assert folder == out / "12" and (folder / "saved_model.pb").is_file()
     assert sorted(path.name for path in out.iterdir()) == ["1", "12"]
     with pytest.raises(UserError, match="exists already; remove it or choose another"):
-        save_task(models("nsp"), out, version=1)
-    whole = save_task(models("nsp"), tmp_path / "whole")
+        save_model(models("nsp"), out, version=1)
+    whole = save_model(models("nsp"), tmp_path / "whole")
     with pytest.raises(UserError, match="whole is an export without versions; choose another"):
-        save_task(models("nsp"), whole, version=2)
+        save_model(models("nsp"), whole, version=2)
     with pytest.raises(UserError, match="version must be at least 1, got 0"):
-        save_task(models("nsp"), out, version=0)
+        save_model(models("nsp"), out, version=0)

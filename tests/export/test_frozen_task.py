@@ -67,8 +67,9 @@ def test_weights_that_are_no_numbers_give_no_answers(models, tokenizer, tmp_path
     model = bert_tf.TextClassifier(models("classification").encoder, tokenizer, ["no", "yes"])
     model.classifier.bias.assign([float("nan"), 0.0])
     model.export(tmp_path / "saved_model")
+    model.export(tmp_path / "ids", inputs="ids")
     model.export(tmp_path / "model.tflite", format="litert")
-    for name in ("saved_model", "model.tflite"):
+    for name in ("saved_model", "ids", "model.tflite"):
         with pytest.raises(UserError, match=f"{name}:? answers NaN for probabilities; copy or"):
             bert_tf.load(tmp_path / name).predict("the cat")
 

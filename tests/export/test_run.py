@@ -92,7 +92,7 @@ def options(path, monkeypatch, **settings) -> dict:
     """What is served: the settings of a task's model, or the options of another kind."""
     found = {}
 
-    def save_task(model, out, form, version):
+    def save_model(model, out, *_):
         found.update(model.settings, labels=model.labels, origin=model.origin, model=model)
         if isinstance(model, QuestionAnswerer):
             found["rules"] = model.rules()
@@ -102,7 +102,7 @@ def options(path, monkeypatch, **settings) -> dict:
         found.update(origin=origin, max_length=max_length)
         return out
 
-    monkeypatch.setattr(exporting, "save_task", save_task)
+    monkeypatch.setattr(exporting, "save_model", save_model)
     monkeypatch.setattr(exporting, "save_hub", save_hub)
     export_run(path, path / "saved", **settings)
     return found
@@ -342,7 +342,7 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 2
     assert "exists already; remove it or choose another" in capsys.readouterr().err
     assert command.main([str(tmp_path / "saved"), "--out", str(tmp_path / "again")]) == 2
-    said = f"{tmp_path / 'saved'} is a SavedModel that takes strings"
+    said = f"{tmp_path / 'saved'} is a SavedModel of answers"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
     assert main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
@@ -424,7 +424,7 @@ def test_an_embedder_is_served_as_its_folder_says_unless_the_options_say_otherwi
 def test_the_command_takes_several_poolings(tmp_path, encoder, monkeypatch):
     served = []
     monkeypatch.setattr(
-        exporting, "save_task", lambda model, out, *_: served.append(model) or Path(out)
+        exporting, "save_model", lambda model, out, *_: served.append(model) or Path(out)
     )
     arguments = [str(alone(tmp_path, encoder)), "--out", str(tmp_path / "saved")]
     options = ["--kind", "embedding", "--pooling", "cls", "weighted_mean"]

@@ -17,7 +17,7 @@ from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
 from bert_tf.export import served_model
 from bert_tf.export.precision import in_precision
-from bert_tf.export.saving import save_hub, save_task
+from bert_tf.export.saving import save_hub, save_model
 from bert_tf.export.served_model import Form
 from bert_tf.export.sharded import SHARDS
 from tests import tiny
@@ -157,10 +157,10 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
 
 def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
-        save_hub(models("hub"), tokenizer, tmp_path / "x", Form(freeze=True))
+        save_hub(models("hub"), tokenizer, tmp_path / "x", form=Form(freeze=True))
     monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
     with pytest.raises(UserError, match="GB, but a frozen graph holds at most 2 GB"):
-        save_task(models("mlm"), tmp_path / "x", Form(freeze=True))
+        save_model(models("mlm"), tmp_path / "x", form=Form(freeze=True))
     assert not list(tmp_path.iterdir())
 
 
@@ -209,7 +209,7 @@ def test_a_model_without_a_pooler_is_copied_without_one():
 
 def test_what_cannot_be_copied_is_told_in_one_line(models, tmp_path):
     with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
-        save_task(models("mlm"), tmp_path / "x", Form("float16"))
+        save_model(models("mlm"), tmp_path / "x", form=Form("float16"))
     assert not list(tmp_path.iterdir())
 
 

@@ -9,13 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import (
-    Answers,
-    Outputs,
-    Row,
-    encoded,
-    plain,
-)
+from bert_tf.asking import Answers, Outputs, Row, encoded, plain
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
@@ -723,11 +717,7 @@ class TextEmbedder(TaskModel):
         Raises:
             UserError: pooling leaves out prompts, for which a device has no input.
         """
-        if self.prompts and not self.include_prompt:
-            raise UserError(
-                "a model that excludes its prompts from pooling cannot be exported to LiteRT; "
-                "load it with include_prompt=True, or export a SavedModel"
-            )
+        self._check_ids()
         with tf.Graph().as_default():
             given = self.given_vectors(tf.compat.v1.placeholder(tf.float32, [None, self.width]))
         return DeviceForm(
@@ -735,6 +725,18 @@ class TextEmbedder(TaskModel):
             lambda features: {"embedding": self.given_vectors(self.network()(features))},
             lambda outputs, _: outputs["embedding"],
         )
+
+    def ids_signatures(self) -> dict[str, Signature]:
+        self._check_ids()
+        return super().ids_signatures()
+
+    def _check_ids(self) -> None:
+        """Raises UserError if ids do not show what is to be pooled."""
+        if self.prompts and not self.include_prompt:
+            raise UserError(
+                "a model that excludes its prompts from pooling cannot be exported with ids as its "
+                "inputs; load it with include_prompt=True, or export a SavedModel of strings"
+            )
 
     def strings_form(self) -> StringsForm:
         """`text` -> `embedding` float32 [1, width].
@@ -751,8 +753,8 @@ class TextEmbedder(TaskModel):
         return super().strings_form()
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`embedding` float32 [batch, width]."""
-        return {"embedding": scores}
+        """`embedding` [batch, width], see `given_vectors`."""
+        return {"embedding": self.given_vectors(scores)}
 
     def exported_functions(self) -> dict[str, Callable]:
         """`similarity` of vectors, float32 [n, width] and [m, width], to float32 [n, m]."""
@@ -791,12 +793,7 @@ class TextEmbedder(TaskModel):
 
     @classmethod
     def asked(
-        cls,
-        model: Answers,
-        x: Any,
-        prompt: str | None = None,
-        whole: bool = False,
-        **options: Any,
+        cls, model: Answers, x: Any, prompt: str | None = None, whole: bool = False, **options: Any
     ) -> Asked:
         # `prompt` is the name of a prompt; with `whole`, vectors are as the encoder gives them.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})

@@ -41,7 +41,7 @@ class GapFiller:
         self._vectors = network.function(self._at_positions)
         self._fillings = network.function(self._fill)
         # A file for a device fills the masks of a window itself.
-        self._fill_windows = getattr(network, "fill_gaps", self._fill_by_parts)
+        self.fill = getattr(network, "fill_gaps", self._fill_by_parts)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """`tokens` string and `probabilities` float32, both [batch, masks, top_k].
@@ -49,7 +49,15 @@ class GapFiller:
         The most probable piece comes first. Texts with fewer masks than others are padded with ""
         and 0.
         """
-        found = map_in_groups(self._fill_texts, inputs)
+        return self._by_row(map_in_groups(self._fill_texts, inputs))
+
+    def of_ids(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """The same, of the encoder's inputs: each [MASK] of a row, int32 [batch, seq_len]."""
+        is_mask = inputs["input_word_ids"] == self._tokenizer.mask_id
+        is_mask, rows = is_mask & (inputs["input_mask"] != 0), tf.range(tf.shape(is_mask)[0])
+        return self._by_row(self._fill_masks(inputs, is_mask, rows, tf.size(rows)))
+
+    def _by_row(self, found: Mapping[str, tf.Tensor]) -> Tensors:
         splits = splits_of(found["masks"])
 
         def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
@@ -70,53 +78,44 @@ class GapFiller:
         """
         # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
         with tf.device("/CPU:0"):
-            windows, rows = self._windows(inputs["text"])
-        masks = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.size(inputs["text"]))
-        filled = map_in_chunks(self._fill_windows, windows)
+            pieces, length = self._tokenizer.tokenize(inputs["text"]), self._model.max_length
+            windows = slide(pieces, self._tokenizer, length, max(1, length // 2))
+            is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
+            is_mask &= windows.has_most_context
+        return self._fill_masks(windows.features, is_mask, windows.rows, tf.size(inputs["text"]))
+
+    def _fill_masks(
+        self,
+        features: Mapping[str, tf.Tensor],
+        is_mask: tf.Tensor,
+        rows: tf.Tensor,
+        count: tf.Tensor,
+    ) -> Tensors:
+        """As `_fill_texts`, of the masks in windows, bool [windows, seq_len].
+
+        `rows`, int32 [windows], are those that the windows are of; there are `count`.
+        """
+        with tf.device("/CPU:0"):
+            masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
+            masks, chosen = tf.math.unsorted_segment_sum(masks, rows, count), masks > 0
+            windows = trim({name: tf.boolean_mask(v, chosen) for name, v in features.items()})
+            wanted = tf.where(tf.boolean_mask(is_mask, chosen))
+            window, position = tf.unstack(tf.cast(wanted, tf.int32), axis=1)
+            used = tf.size(windows["input_mask"][:, 0], tf.int64)
+            ragged = tf.RaggedTensor.from_value_rowids(position, wanted[:, 0], nrows=used)
+            windows["positions"] = ragged.to_tensor(-1)
+        filled = map_in_chunks(self.fill, windows)
         # Masks at one position of equal windows are filled alike.
         same = first_equal(tf.concat([windows[name] for name in INPUTS], axis=1))
-        wanted = tf.where(windows["positions"] >= 0)
-        keys = tf.stack(
-            [tf.gather(same, wanted[:, 0]), tf.gather_nd(windows["positions"], wanted)], axis=1
-        )
-        first = first_equal(keys)
+        first = first_equal(tf.stack([tf.gather(same, window), position], axis=1))
         return {name: tf.gather(each, first) for name, each in filled.items()} | {"masks": masks}
-
-    def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """The windows that have a [MASK] to fill.
-
-        Args:
-            texts: string [batch].
-
-        Returns:
-            The encoder's inputs, each int32 [windows, seq_len], with `positions` int32 [windows,
-            masks] in order, padded with -1; and the text of each mask, int32 [all masks].
-        """
-        pieces = self._tokenizer.tokenize(texts)
-        length = self._model.max_length
-        windows = slide(pieces, self._tokenizer, length, max(1, length // 2))
-        is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
-        is_mask &= windows.has_most_context
-        chosen = tf.reduce_any(is_mask, axis=1)
-        features = trim(
-            {name: tf.boolean_mask(each, chosen) for name, each in windows.features.items()}
-        )
-        rows, is_mask = tf.boolean_mask(windows.rows, chosen), tf.boolean_mask(is_mask, chosen)
-        places = tf.where(is_mask)
-        positions = tf.RaggedTensor.from_value_rowids(
-            tf.cast(places[:, 1], tf.int32), places[:, 0], nrows=tf.size(rows, tf.int64)
-        )
-        return features | {"positions": positions.to_tensor(-1)}, tf.gather(rows, places[:, 0])
 
     def _fill_by_parts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """The best `pieces` int32 and their `probabilities` float32, [masks, top_k]."""
         vectors = self._vectors(inputs)
-        return map_in_chunks(
-            self._fillings,
-            {"vectors": tf.boolean_mask(vectors, tf.reshape(inputs["positions"] >= 0, [-1]))},
-            max_tokens=vectors.shape[-1]
-            * max(1, _MOST_LOGITS // self._model.encoder.config.vocab_size),
-        )
+        wanted = tf.boolean_mask(vectors, tf.reshape(inputs["positions"] >= 0, [-1]))
+        rows = max(1, _MOST_LOGITS // self._model.encoder.config.vocab_size)
+        return map_in_chunks(self._fillings, {"vectors": wanted}, vectors.shape[-1] * rows)
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The last layer where the tokens at `positions` [windows, masks] are predicted.
@@ -165,23 +164,21 @@ def device_form(model: Any) -> DeviceForm:
     mask_id, top_k = model.tokenizer.mask_id, model.top_k
     if model.encoder.config.attention != "bidirectional":
         raise UserError(
-            "a masked LM that reads in one direction cannot be exported to LiteRT; export a "
-            "SavedModel"
+            "a masked LM that reads in one direction cannot be exported to LiteRT or ONNX; export "
+            "a SavedModel"
         )
 
     def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
         is_mask = tf.cast(features["input_word_ids"] == mask_id, tf.float32)
-        masks = min(DEVICE_MASKS, is_mask.shape[1])
-        found = tf.math.top_k(is_mask, masks)  # of equal ones the first come first
-        best = best_pieces(model, model, model.encoder.encode_at(features, found.indices))
-        is_there = found.values[:, :, tf.newaxis] > 0
-        pieces, probabilities = (
-            tf.reshape(best[name], [1, masks, top_k]) for name in ("pieces", "probabilities")
-        )
-        missing = [[0, 0], [0, DEVICE_MASKS - masks], [0, 0]]
+        # Of equal ones the first come first. A row may be shorter than the list of its masks.
+        found = tf.math.top_k(tf.pad(is_mask, [[0, 0], [0, DEVICE_MASKS]]), DEVICE_MASKS)
+        is_there = found.values > 0
+        places = tf.where(is_there, found.indices, 0)
+        best = best_pieces(model, model, model.encoder.encode_at(features, places))
+        shape, is_there = [-1, DEVICE_MASKS, top_k], is_there[:, :, tf.newaxis]
         return {
-            "pieces": tf.pad(tf.where(is_there, pieces, -1), missing, constant_values=-1),
-            "probabilities": tf.pad(tf.where(is_there, probabilities, 0.0), missing),
+            "pieces": tf.where(is_there, tf.reshape(best["pieces"], shape), -1),
+            "probabilities": tf.where(is_there, tf.reshape(best["probabilities"], shape), 0.0),
         }
 
     def restore(

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import BATCH, Answers, Outputs, Row, plain
+from bert_tf.asking.saved_model import NETWORK
 from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
 from bert_tf.data.batching import TrainingRows, batches_by_length
@@ -19,7 +20,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm
-from bert_tf.export.service import Signature, Tensors
+from bert_tf.export.service import Signature, Tensors, ids
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
@@ -27,7 +28,7 @@ from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
-from bert_tf.tasks.task_model import Asked, TaskModel, in_chunks, of_columns
+from bert_tf.tasks.task_model import Asked, TaskModel, in_chunks, of_columns, of_ids
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 from bert_tf.text.packing import trim
@@ -198,12 +199,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return model_inputs, {"masked_lm_ids": batch.ids, "masked_lm_weights": batch.weights}
 
     def _batches(
-        self,
-        examples: TrainingRows,
-        batch_size: int,
-        seed: int | None,
-        first: int,
-        shuffle: bool,
+        self, examples: TrainingRows, batch_size: int, seed: int | None, first: int, shuffle: bool
     ) -> tf.data.Dataset:
         seed = random_seed() if seed is None else seed
         windows = super()._batches(examples, batch_size, seed, first, shuffle)
@@ -270,6 +266,15 @@ class MaskedLM(TaskModel, WeightedModel):
         """
         return {"serving_default": of_columns(self, GapFiller(self))}
 
+    def ids_signatures(self) -> dict[str, Signature]:
+        filler = GapFiller(self)
+        positions = tf.TensorSpec([None, None], tf.int32, "positions")
+        inputs = ids() | {positions.name: positions}
+        return {
+            "serving_default": of_ids(self, filler.of_ids),
+            NETWORK: Signature(inputs, filler.fill, {}, is_inner=True),
+        }
+
     def device_form(self) -> DeviceForm:
         return device_form(self)
 
@@ -291,10 +296,7 @@ class MaskedLM(TaskModel, WeightedModel):
             most = int((pieces >= 0).any(axis=(0, 2)).sum())
             tokens = np.array([each.encode() for each in own.vocabulary], object)[pieces]
             tokens[pieces < 0] = b""
-            return {
-                "tokens": tokens[:, :most],
-                "probabilities": outputs["probabilities"][:, :most],
-            }
+            return {"tokens": tokens[:, :most], "probabilities": outputs["probabilities"][:, :most]}
 
         return StringsForm(self.input_names, form.outputs, answer, lambda row: [row], respond)
 

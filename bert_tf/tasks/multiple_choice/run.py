@@ -43,12 +43,7 @@ class MultipleChoiceTask(Task):
         return rows
 
     def write_predictions(
-        self,
-        model: MultipleChoice,
-        predictions: np.ndarray,
-        rows: Columns,
-        folder: Path,
-        name: str,
+        self, model: MultipleChoice, predictions: np.ndarray, rows: Columns, folder: Path, name: str
     ) -> None:
         """Writes the number of the best choice of every row, counted from 0.
 

@@ -29,14 +29,17 @@ from bert_tf.tasks.question_answering.metrics import (
 )
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
-from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, in_chunks, of_columns
+from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, in_chunks, of_columns, of_ids
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
-from bert_tf.text.windows import find_answers
+from bert_tf.text.windows import QuestionWindows, find_answers
 
 # Questions that are cut into windows at a time.
 _CHUNK = 256
+# What is said of the best answer besides its text.
+_NUMBERS = ("start", "end", "score", "null_score")
+_NBEST = ("nbest_starts", "nbest_ends", "nbest_scores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,15 +123,8 @@ class QuestionAnswerer(TaskModel):
         "question": ["Where does the river rise?"],
         "context": ["The river rises in the hills and reaches the sea after ninety miles."],
     }
-    answer_names = (
-        "answer",
-        "start",
-        "end",
-        "score",
-        "null_score",
-        "nbest_answers",
-        "nbest_scores",
-    )
+    answer_names = ("answer", *_NUMBERS, "nbest_answers", "nbest_scores")
+    ids_answer_names = (*_NUMBERS, *_NBEST, "start_logits", "end_logits")
     padded_lists = (("nbest_answers", "nbest_scores"),)
     setting_names = (
         "unanswerable",
@@ -224,10 +220,7 @@ class QuestionAnswerer(TaskModel):
     def rules(self) -> SpanRules:
         """The rules by which answers are chosen."""
         return SpanRules(
-            self.n_best,
-            self.max_answer_length,
-            bool(self.unanswerable),
-            self.null_threshold or 0.0,
+            self.n_best, self.max_answer_length, bool(self.unanswerable), self.null_threshold or 0.0
         )
 
     def given(
@@ -386,6 +379,28 @@ class QuestionAnswerer(TaskModel):
             "answers": of_columns(self, found, is_inner=True),
         }
 
+    def ids_signatures(self) -> dict[str, Signature]:
+        """As `signatures`, of rows that are one window each; starts and ends are tokens of the row.
+
+        Answers of the same ids count once. `start_logits` and `end_logits`, float32 [batch,
+        seq_len], are those of all tokens.
+        """
+        width = 8  # characters of an id in a text that is made of ids
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            logits, ids = map_rows(self.network(), given), given["input_word_ids"]
+            rows, tokens = (tf.range(tf.shape(ids)[axis]) for axis in (0, 1))
+            tokens = tf.where(_in_context(given), tokens, -1)
+            bounds = (width * each for each in (tokens, tokens + 1))
+            windows = QuestionWindows(dict(given), rows, tokens, tokens >= 0, *bounds)
+            texts = tf.strings.reduce_join(tf.strings.as_string(ids, width=width, fill="0"), axis=1)
+            found = decode(logits["start"], logits["end"], windows, texts, self.rules())._asdict()
+            places = {n: each // width for n, each in found.items() if each.dtype == tf.int32}
+            found |= places | {f"{name}_logits": each for name, each in logits.items()}
+            return {name: found[name] for name in self.ids_answer_names}
+
+        return super().ids_signatures() | {"serving_default": of_ids(self, answer)}
+
     def device_form(self) -> DeviceForm:
         """The best answer in one window, and the logits of all its tokens.
 
@@ -395,11 +410,8 @@ class QuestionAnswerer(TaskModel):
         """
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
-            logits, mask = self.network()(features), features["input_mask"]
-            # [SEP], the last token, is no part of the context.
-            follows = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])
-            is_context = (features["input_type_ids"] == 1) & (follows == 1)
-            span = best_span(logits["start"], logits["end"], is_context, self.rules())
+            logits, rules = self.network()(features), self.rules()
+            span = best_span(logits["start"], logits["end"], _in_context(features), rules)
             return {f"{name}_logits": logits[name] for name in ("start", "end")} | span._asdict()
 
         def restore(
@@ -421,7 +433,6 @@ class QuestionAnswerer(TaskModel):
         Only the first window of a context is read.
         """
         form = self.device_form()
-        names = ("start", "end", "score", "null_score")
 
         def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
             asked = tokenizer.packed_question(
@@ -433,7 +444,7 @@ class QuestionAnswerer(TaskModel):
             byte = tf.gather(asked.starts[0], tf.maximum(start, 0))
             end = tf.gather(asked.ends[0], tf.maximum(last, 0))
             bytes_ = {"start": tf.where(is_there, byte, -1), "end": tf.where(is_there, end, -1)}
-            return {name: found[name] for name in names} | bytes_
+            return {name: found[name] for name in _NUMBERS} | bytes_
 
         def respond(
             outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
@@ -445,7 +456,7 @@ class QuestionAnswerer(TaskModel):
             best = {"nbest_answers": texts[:, None], "nbest_scores": outputs["score"][:, None]}
             return {**outputs, "answer": texts, **best}
 
-        outputs = {name: form.outputs[name] for name in names}
+        outputs = {name: form.outputs[name] for name in _NUMBERS}
         return StringsForm(self.input_names, outputs, answer, lambda row: [row], respond)
 
     def find(self, given: Mapping[str, tf.Tensor]) -> SpanAnswers:
@@ -491,3 +502,10 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
             raise UserError(f"row {number} has no {missing[0]}; the keys are {', '.join(row)}")
     answers = [row["answers"] for row in x] if all("answers" in row for row in x) else None
     return [row["question"] for row in x], [row["context"] for row in x], answers
+
+
+def _in_context(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """The tokens of the context in rows of ids: bool [rows, seq_len]."""
+    # [SEP], the last token, is none.
+    follows = tf.pad(features["input_mask"][:, 1:], [[0, 0], [0, 1]])
+    return (features["input_type_ids"] == 1) & (follows == 1)

@@ -61,6 +61,7 @@ class SpanAnswers(NamedTuple):
             where that is least.
         nbest_answers: string [batch, candidates], the best first, padded with "".
         nbest_scores: float32 [batch, candidates], their probabilities, padded with 0.
+        nbest_starts, nbest_ends: int32 [batch, candidates], padded with -1.
         nbest_start_logits, nbest_end_logits: float32 [batch, candidates], padded with 0.
         best_answer: string [batch], the best answer that is not "", as long as there is a token
             in the context.
@@ -74,6 +75,8 @@ class SpanAnswers(NamedTuple):
     null_score: tf.Tensor
     nbest_answers: tf.Tensor
     nbest_scores: tf.Tensor
+    nbest_starts: tf.Tensor
+    nbest_ends: tf.Tensor
     nbest_start_logits: tf.Tensor
     nbest_end_logits: tf.Tensor
     best_answer: tf.Tensor
@@ -174,7 +177,7 @@ def best_span(
     # The best end of each start is the maximum of a window that begins there.
     scores = start + _over_answers(tf.nn.max_pool2d, end, rules, PADDING_SCORE)
     first = tf.argmax(scores, axis=1, output_type=tf.int32)
-    length = tf.range(start_logits.shape[1])[tf.newaxis] - first[:, tf.newaxis]
+    length = tf.range(tf.shape(start_logits)[1])[tf.newaxis] - first[:, tf.newaxis]
     fits = (length >= 0) & (length < rules.max_answer_length)
     last = tf.argmax(tf.where(fits, end, 2 * PADDING_SCORE), axis=1, output_type=tf.int32)
     best = tf.reduce_max(scores, axis=1)
@@ -221,6 +224,8 @@ def _form(rules: SpanRules) -> SpanAnswers:
         null_score=number,
         nbest_answers=tf.TensorSpec([rules.candidates], tf.string),
         nbest_scores=numbers,
+        nbest_starts=tf.TensorSpec([rules.candidates], tf.int32),
+        nbest_ends=tf.TensorSpec([rules.candidates], tf.int32),
         nbest_start_logits=numbers,
         nbest_end_logits=numbers,
         best_answer=text,
@@ -310,8 +315,9 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
         is_nothing |= null_odds > rules.null_threshold
     chosen = tf.where(is_nothing, nothing, best)
 
-    def padded(values: tf.Tensor) -> tf.Tensor:
-        return tf.ensure_shape(tf.pad(values, [[0, rules.candidates - count]]), [rules.candidates])
+    def padded(values: tf.Tensor, missing: int = 0) -> tf.Tensor:
+        filled = tf.pad(values, [[0, rules.candidates - count]], constant_values=missing)
+        return tf.ensure_shape(filled, [rules.candidates])
 
     return SpanAnswers(
         answer=_at(texts, chosen, missing=""),
@@ -321,6 +327,8 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
         null_score=tf.cast(null_score, tf.float32),
         nbest_answers=padded(texts),
         nbest_scores=padded(probabilities),
+        nbest_starts=padded(spans.starts, -1),
+        nbest_ends=padded(spans.ends, -1),
         nbest_start_logits=padded(spans.start_logits),
         nbest_end_logits=padded(spans.end_logits),
         best_answer=_at(texts, best, missing=""),

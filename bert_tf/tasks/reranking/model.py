@@ -27,12 +27,7 @@ from bert_tf.tasks.reranking.candidates import (
     has_lists,
     ranking_metrics,
 )
-from bert_tf.tasks.reranking.losses import (
-    ACTIVATIONS,
-    BinaryCrossEntropyLoss,
-    RankingLoss,
-    loss_of,
-)
+from bert_tf.tasks.reranking.losses import ACTIVATIONS, BinaryCrossEntropyLoss, RankingLoss, loss_of
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
 

@@ -45,6 +45,7 @@ class GroupModel(TaskModel):
     head_name: ClassVar[str]
     # A request of one row.
     example: ClassVar[Mapping[str, Any]]
+    call_rank = ids_rank = 3
     # Whether each text of a group has a target, or the whole group.
     targets_of_pairs: ClassVar[bool] = False
 
@@ -158,16 +159,21 @@ class GroupModel(TaskModel):
         """
         first, others = (given[name] for name in self.input_names)
 
-        def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
-            # The score of a text does not depend on the others: each can be a group by itself.
-            return self.network()({name: values[:, tf.newaxis, :] for name, values in rows.items()})
-
         def scores(*pairs: tf.Tensor) -> tf.Tensor:
             windows = long_texts.reader(self)(pairs)
-            each = tf.reshape(map_rows(score, windows.features), [-1])
+            each = map_rows(self._scores_of_rows, windows.features)
             return tf.math.unsorted_segment_max(each, windows.rows, tf.size(windows.counts))
 
         return in_groups(first, others, scores)
+
+    def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        return of_rows(self._scores_of_rows, given)
+
+    def _scores_of_rows(self, rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """float32 [rows], of the encoder's inputs [rows, seq_len]."""
+        # The score of a text does not depend on the others: each can be a group by itself.
+        groups = {name: values[:, tf.newaxis, :] for name, values in rows.items()}
+        return self.network()(groups)[:, 0]
 
 
 def in_groups(
@@ -189,6 +195,29 @@ def in_groups(
     found = scores(tf.gather(first, places[:, 0]), tf.gather_nd(others, places))
     shape = tf.concat([tf.shape(others), tf.shape(found)[1:]], axis=0)
     return tf.tensor_scatter_nd_update(tf.fill(shape, PADDING_SCORE), places, found)
+
+
+def of_rows(
+    scores: Callable[[Mapping[str, tf.Tensor]], tf.Tensor], given: Mapping[str, tf.Tensor]
+) -> tf.Tensor:
+    """The same for ids, int32 [batch, group, seq_len]; a text whose mask is all 0 is padding.
+
+    `scores` takes the encoder's inputs, [rows, seq_len]. Equal rows have the same score.
+
+    >>> given = {"input_mask": tf.constant([[[1, 1], [1, 0]], [[1, 1], [0, 0]]])}
+    >>> tokens = lambda rows: tf.reduce_sum(tf.cast(rows["input_mask"], tf.float32), axis=1)
+    >>> tf.maximum(of_rows(tokens, given), -1.0).numpy().tolist()
+    [[2.0, 1.0], [2.0, -1.0]]
+    """
+    shape = tf.shape(given["input_mask"])
+    flat = tf.stack([shape[0] * shape[1], shape[2]])
+    rows = {name: tf.reshape(each, flat) for name, each in given.items()}
+    found = map_rows(scores, rows)
+    more = found.shape[1:]
+    is_there = tf.reduce_any(rows["input_mask"] != 0, axis=1)
+    found = tf.where(tf.reshape(is_there, [-1, *[1] * more.rank]), found, PADDING_SCORE)
+    found = tf.reshape(found, tf.concat([shape[:2], tf.shape(found)[1:]], axis=0))
+    return tf.ensure_shape(found, [None, None, *more])
 
 
 def one_by_one(

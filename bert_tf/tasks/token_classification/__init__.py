@@ -13,12 +13,7 @@ from bert_tf.tasks.family import TaskFamily
 
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 Features = Literal[
-    "embeddings",
-    "second_to_last",
-    "last",
-    "sum_last_four",
-    "concat_last_four",
-    "sum_all",
+    "embeddings", "second_to_last", "last", "sum_last_four", "concat_last_four", "sum_all"
 ]
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse_tags
+from bert_tf.text.packing import Features
 from bert_tf.text.parts import as_first, map_rows
 from bert_tf.text.rows import positions, ragged, splits_of, starts_row
-from bert_tf.text.words import WordPieces, WordPreprocessor
+from bert_tf.text.words import WordPieces, WordPreprocessor, WordWindows, words_of_ids
 
 
 class Tags(NamedTuple):
@@ -93,8 +94,14 @@ class WordTagger:
 
     def __call__(self, pieces: WordPieces) -> Tags:
         """The best label of each word, RaggedTensors [batch, (words)]."""
-        logits = self.logits(pieces)
-        return Tags(*(logits.with_values(each) for each in best_labels(logits.values)))
+        return self._best(self.logits(pieces))
+
+    def of_ids(self, features: Features) -> tuple[Tags, tf.RaggedTensor, tf.RaggedTensor]:
+        """The best label of each word of rows of ids, and its tokens; see `words_of_ids`."""
+        every_piece, tokenizer = self._aggregation != "first", self._preprocess.tokenizer
+        windows, starts, ends = words_of_ids(features, tokenizer, every_piece)
+        splits = tf.cast(starts.row_splits, tf.int32)
+        return self._best(self._of_windows(windows, splits)), starts, ends
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
         """The scores of all labels, RaggedTensor float32 [batch, (words), labels].
@@ -102,8 +109,15 @@ class WordTagger:
         With the mean of probabilities, their logarithms.
         """
         windows = self._preprocess.windows(pieces, every_piece=self._aggregation != "first")
+        return self._of_windows(windows, pieces.word_splits)
+
+    @staticmethod
+    def _best(logits: tf.RaggedTensor) -> Tags:
+        return Tags(*(logits.with_values(each) for each in best_labels(logits.values)))
+
+    def _of_windows(self, windows: WordWindows, splits: tf.Tensor) -> tf.RaggedTensor:
+        """The same of windows, for words of which the first of each row is in `splits`."""
         logits = map_rows(lambda rows: self._model(rows, training=False), windows.features)
-        splits = pieces.word_splits
         # Each piece that counts does so in one window.
         chosen = windows.words >= 0
         words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)

@@ -26,7 +26,7 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import fitting, inputs
-from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout
+from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, of_ids
 from bert_tf.tasks.token_classification import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -120,6 +120,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     has_labels = calibrates = True
     columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
+    ids_answer_names = ("labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
     setting_names = ("max_length", "stride", "split_punctuation", "aggregation")
     answer_options = ("min_score", "aggregation")
@@ -378,14 +379,9 @@ class TokenClassifier(TaskModel, WeightedModel):
             pieces, starts, ends = self.split(texts)
             return tagger(pieces), starts, ends
 
-        def labelled(words: tf.RaggedTensor, tags: Tags, *bounds: tf.RaggedTensor) -> dict:
-            labels = tf.gather(tf.constant(self.labels), tags.labels)
-            named = dict(zip(("starts", "ends"), bounds, strict=True))
-            return {"words": words, "labels": labels, **named, "scores": tags.scores}
-
         def of_text(given: Mapping[str, tf.Tensor]) -> Tensors:
             tags, *bounds = tag(given["text"])
-            return _padded(labelled(cut(given["text"], *bounds), tags, *bounds))
+            return _padded({"words": cut(given["text"], *bounds), **self._labelled(tags, *bounds)})
 
         def of_words(given: Mapping[str, tf.Tensor]) -> Tensors:
             # "" after the last word is padding.
@@ -394,15 +390,13 @@ class TokenClassifier(TaskModel, WeightedModel):
             sizes = tf.strings.length(words.values)
             starts = joined_starts(sizes, tf.cast(words.row_splits, tf.int32))
             bounds = (words.with_values(each) for each in (starts, starts + sizes))
-            return _padded(labelled(words, tags, *bounds), tf.shape(given["words"])[1])
+            outputs = {"words": words, **self._labelled(tags, *bounds)}
+            return _padded(outputs, tf.shape(given["words"])[1])
 
         def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
-            # A score is the mean over the words of an entity.
-            types = EntityTypes(self.labels)
-            found = types.entities(*tag(given["text"]))
-            names = tf.gather(tf.constant(types.names, tf.string), found.types)
-            texts = cut(given["text"], found.starts, found.ends)
-            return _padded(found._asdict() | {"entities": texts, "types": names})
+            found = self._entities(*tag(given["text"]))
+            texts = cut(given["text"], found["starts"], found["ends"])
+            return _padded({"entities": texts, **found})
 
         def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
             words = without_padding(given["words"])
@@ -414,6 +408,28 @@ class TokenClassifier(TaskModel, WeightedModel):
             "entities": Signature(strings("text"), entities, _TEXT),
             "logits": Signature(_WORDS_SPEC, logits, _WORDS, is_inner=True),
         }
+
+    def ids_signatures(self) -> dict[str, Signature]:
+        """As `signatures`, of the words of `words_of_ids`; starts and ends are tokens of a row."""
+        tag = self.tagger().of_ids
+        signatures = {
+            "serving_default": of_ids(
+                self, lambda given: _padded(self._labelled(*tag(dict(given))))
+            ),
+            "entities": of_ids(self, lambda given: _padded(self._entities(*tag(dict(given))))),
+        }
+        return super().ids_signatures() | signatures
+
+    def _labelled(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> dict:
+        labels = tf.gather(tf.constant(self.labels), tags.labels)
+        return {"labels": labels, "starts": starts, "ends": ends, "scores": tags.scores}
+
+    def _entities(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> dict:
+        # A score is the mean over the words of an entity.
+        types = EntityTypes(self.labels)
+        found = types.entities(tags, starts, ends)
+        names = tf.gather(tf.constant(types.names, tf.string), found.types)
+        return found._asdict() | {"types": names}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`probabilities` float32 [batch, seq_len, classes]."""

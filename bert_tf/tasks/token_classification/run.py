@@ -15,10 +15,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.token_classification import (
-    TokenClassificationData,
-    TokenClassificationRun,
-)
+from bert_tf.tasks.token_classification import TokenClassificationData, TokenClassificationRun
 from bert_tf.tasks.token_classification.conll import read_conll, separator
 from bert_tf.tasks.token_classification.model import TokenClassifier
 from bert_tf.tasks.token_classification.span_files import read_spans

@@ -23,7 +23,7 @@ from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.task_model import Asked, abstaining, of_columns
-from bert_tf.tasks.texts.groups import alike_where_equal, in_groups, one_by_one
+from bert_tf.tasks.texts.groups import alike_where_equal, in_groups, of_rows, one_by_one
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import first_equal
 
@@ -78,6 +78,8 @@ class ZeroShotClassifier(TextClassifier):
     trains = False
     options: ClassVar[Mapping[str, str]] = {}
     answer_names = ("label", "probabilities")
+    ids_answer_names = ("choice", "probabilities")
+    ids_rank = 3
     padded_lists = (("probabilities",),)
     setting_names = ("max_length", "multi_label", "hypothesis_template")
     device_options = ("multi_label", "hypothesis_template", "abstain")
@@ -171,22 +173,31 @@ class ZeroShotClassifier(TextClassifier):
         signatures = super().signatures()
         return signatures | {"serving_default": of_columns(self, answer)}
 
-    def _answered(self, logits: tf.Tensor, candidates: tf.Tensor) -> Tensors:
-        """The outputs of `serving_default`, from what `scores` gives."""
-        is_there = logits[..., 0] > PADDING_SCORE
+    def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        return of_rows(self.network(), given)
+
+    def decoded(self, scores: tf.Tensor) -> Tensors:
+        """`choice` int32 [batch], -1 for none, and `probabilities` float32 [batch, candidates]."""
+        is_there = scores[..., 0] > PADDING_SCORE
         count = tf.reduce_sum(tf.cast(is_there, tf.int32), axis=1, keepdims=True)
         alone = tf.logical_or(self.multi_label, count == 1)
-        scores = tf.where(is_there, self.score(logits, alone), -float("inf"))
-        values = tf.where(alone, tf.sigmoid(scores), tf.nn.softmax(scores))
-        probabilities = tf.where(is_there, alike_where_equal(values, scores), 0.0)
+        of_labels = tf.where(is_there, self.score(scores, alone), -float("inf"))
+        values = tf.where(alone, tf.sigmoid(of_labels), tf.nn.softmax(of_labels))
+        probabilities = tf.where(is_there, alike_where_equal(values, of_labels), 0.0)
         # One more column, so that there is something to choose from.
-        best = tf.argmax(tf.pad(scores, [[0, 0], [0, 1]], constant_values=-1e30), axis=1)
-        names = tf.pad(candidates, [[0, 0], [0, 1]])
+        padded = tf.pad(of_labels, [[0, 0], [0, 1]], constant_values=-1e30)
+        best = tf.argmax(padded, axis=1, output_type=tf.int32)
         outputs = {
-            "label": tf.gather(names, best, batch_dims=1),
-            "probabilities": tf.gather(probabilities, first_equal(logits)),
+            "choice": tf.where(count[:, 0] > 0, best, -1),
+            "probabilities": tf.gather(probabilities, first_equal(scores)),
         }
         return abstaining(outputs, self.abstain)
+
+    def _answered(self, logits: tf.Tensor, candidates: tf.Tensor) -> Tensors:
+        """The outputs of `serving_default`, from what `scores` gives."""
+        found = self.decoded(logits)
+        names = tf.pad(candidates, [[0, 0], [1, 0]])  # the first is that of no choice
+        return {"label": tf.gather(names, found.pop("choice") + 1, batch_dims=1), **found}
 
     @classmethod
     def asked(cls, model: Answers, x: Any, labels: Any = None) -> Asked:

@@ -54,7 +54,8 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
     ("format", "option"),
     [
         *(("litert", each) for each in ({"version": 1}, {"freeze": True}, {"device": "any"})),
-        *(("tf_saved_model", each) for each in ({"lengths": [8]}, {"inputs": "strings"})),
+        ("tf_saved_model", {"lengths": [8]}),
+        ("openvino", {"inputs": "strings"}),
         ("tf_saved_model", {"calibration": ["cat"]}),
         ("onnx", {"freeze": True}),
     ],
@@ -111,7 +112,7 @@ def test_a_reader_of_one_direction_fills_no_masks_on_a_device(tmp_path):
 def test_prompts_that_do_not_count_have_no_input(tmp_path):
     prompts = {"prompts": {"query": "the "}, "include_prompt": False}
     with pytest.raises(
-        UserError, match="excludes its prompts from pooling cannot be exported to LiteRT"
+        UserError, match="excludes its prompts from pooling cannot be exported with ids"
     ):
         tiny_objects.embedder(**prompts).export(tmp_path / "model.tflite", format="litert")
 
@@ -133,7 +134,10 @@ def test_more_masks_than_a_file_fills(lite):
         ({"device": "any"}, "--device any is for --format tf_saved_model"),
         ({"format": "tf_saved_model", "lengths": [8]}, "--lengths is for --format litert"),
         ({"format": "tf_saved_model", "precision": "int8"}, "--precision int8 is for --format lit"),
-        ({"format": "tf_saved_model", "inputs": "strings"}, "--inputs is for --format litert"),
+        (
+            {"kind": "hub", "format": "tf_saved_model", "inputs": "ids"},
+            "--kind hub .* remove --inpu",
+        ),
         ({"format": "tf_saved_model", "calibration": "x"}, "--calibration is for --format litert"),
     ],
 )

@@ -1,0 +1,63 @@
+"""Writing task models as ONNX files, which other runtimes than TensorFlow read."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.asking.record import RECORD_FILE, to_json
+from bert_tf.dependencies import optional
+from bert_tf.encoder.encoder import INPUTS
+from bert_tf.errors import UserError
+from bert_tf.export.litert.saving import new_file
+from bert_tf.export.precision import with_encoder
+from bert_tf.export.service import Tensors, ids, record_of
+from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import file_text
+
+# The version of the operations, which ONNX Runtime has since 1.14.
+_OPSET = 18
+
+
+def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | None) -> Path:
+    """Writes a task model as an ONNX file; see `TaskModel.export`.
+
+    It takes the encoder's inputs, int32 [batch, seq_len], and answers as a LiteRT file does. Its
+    metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
+
+    Raises:
+        UserError: the file cannot do what is asked or cannot be written, or tf2onnx is not
+            installed or lacks an operation.
+    """
+    path = new_file(out, ".onnx", "an ONNX file")
+    is_plain = inputs == "ids" and precision in (None, "float32") and model.abstain is None
+    if not is_plain or model.long_text == "windows":
+        raise UserError(
+            "an ONNX file takes ids, computes in float32, does not abstain and reads no windows of "
+            "long texts; for anything else export a SavedModel"
+        )
+    tf2onnx = optional("tf2onnx.convert", "onnx", "format onnx")
+    form = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32")).device_form()
+    record = to_json(record_of(model, [model.max_length], inputs, "float32").to_dict())
+    lines = {"vocab.txt": model.tokenizer.vocabulary, "labels.txt": model.labels}
+    texts = {name: file_text(each) for name, each in lines.items()}
+
+    @tf.function(autograph=False)
+    def answer(*rows: tf.Tensor) -> Tensors:
+        return form.answer(dict(zip(INPUTS, rows, strict=True)))
+
+    try:
+        converted, _ = tf2onnx.from_function(answer, [*ids().values()], opset=_OPSET)
+        for key, value in {RECORD_FILE: record, **texts}.items():
+            converted.metadata_props.add(key=key, value=value)
+        content = converted.SerializeToString()
+    except Exception as error:  # those of tf2onnx and of protobuf have no class in common
+        why = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"tf2onnx cannot convert this {type(model).__name__} ({why}); export a SavedModel that "
+            "takes ids"
+        ) from error
+    with atomic_path(path, is_file=True, is_new=True) as new:
+        new.write_bytes(content)
+    return path
