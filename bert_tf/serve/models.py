@@ -174,7 +174,7 @@ class Servable(Answers):
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
         self.name, self.number, self.path = name, number, path
         self.saved = SavedModel.load(path)
-        self.task = FrozenTask(self.saved.path, self.saved)
+        self.task = FrozenTask.of(self.saved)
         self.signature_defs = _signature_defs(path)
         self.queue = queue(self._compute, self._growing_lists())
         try:
@@ -227,16 +227,20 @@ class Servable(Answers):
     def description(self) -> dict[str, Any]:
         """What the page and other clients have to know to ask, as JSON data."""
         specs = self.signatures.get("serving_default", {})
-        record = self.saved.record
+        inputs = {name: (spec.dtype.name, spec.shape.rank) for name, spec in specs.items()}
+        examples, record = self.examples.get("serving_default", []), self.saved.record
+        if self.saved.takes_ids:  # `predict` takes texts
+            ranks, examples = self.task.ranks("serving_default"), []
+            inputs = {name: ("string", rank) for name, rank in ranks.items()}
         return {
             "name": self.name,
             "version": self.number,
             "task": self.kind,
             "inputs": [
-                {"name": name, "dtype": spec.dtype.name, "is_list": spec.shape.rank == 2}
-                for name, spec in specs.items()
+                {"name": name, "dtype": dtype, "is_list": rank == 2}
+                for name, (dtype, rank) in inputs.items()
             ],
-            "examples": self.examples.get("serving_default", []),
+            "examples": examples,
             "signatures": sorted(self.signatures),
             "max_length": max(record.lengths) if record else None,
             "precision": record.precision if record else None,
@@ -313,7 +317,7 @@ class Servable(Answers):
         Raises:
             UserError: the rows or the options are not what the model takes.
         """
-        cls, ranks = self.task.task_class(), self.ranks("serving_default")
+        cls, ranks = self.task.task_class(), self.task.ranks("serving_default")
         for number, row in enumerate(rows, start=1):
             _check_row(row, ranks, f"row {number}")
         unknown = [name for name in options if name not in cls.answer_options]
@@ -324,6 +328,8 @@ class Servable(Answers):
             return []
         columns = {name: [row[name] for row in rows] for name in ranks}
         x = columns if len(columns) > 1 else next(iter(columns.values()))
+        if self.saved.takes_ids:  # what it computes has no rows of texts that could be joined
+            return [_plain(each) for each in self.task.predict(x, verbose=0, **options)]
         return [_plain(each) for each in cls.answers(asking or self, x, verbose=0, **options)]
 
     def _compute(self, signature: str, columns: Columns) -> Outputs:

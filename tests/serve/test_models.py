@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from bert_tf.errors import UserError
 from bert_tf.serve import models
+from bert_tf.serve.batching import BatchQueue
 from bert_tf.serve.models import Models, NotFound, NotReady, Servable, Source, sources
 from tests.serve import served
 
@@ -262,3 +263,17 @@ def test_a_keras_file_is_exported_to_a_folder_that_is_removed(families, tmp_path
     assert (folder / "1" / "saved_model.pb").is_file()
     server.close()
     assert not folder.exists()
+
+
+def test_an_export_from_ids_answers_texts_too(families, tmp_path):
+    model = families["reviews"].model
+    model.export(tmp_path / "ids", inputs="ids")
+    servable = Servable("ids", 1, tmp_path / "ids", BatchQueue)
+    (found,) = servable.predict([{"text": "the cat sat"}], {})
+    assert found["probabilities"] == pytest.approx(
+        model.predict("the cat sat")["probabilities"], abs=1e-5
+    )
+    assert servable.description()["inputs"] == [
+        {"name": "text", "dtype": "string", "is_list": False}
+    ]
+    servable.queue.close()
