@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bert_tf.asking import Outputs
-from bert_tf.console import logger
+from bert_tf.console import escaped, logger
 from bert_tf.errors import UserError
 from bert_tf.serve import page, rest
 from bert_tf.serve.batching import BatchQueue, Columns, QueueClosed, QueueFull
@@ -37,8 +37,8 @@ _PLACE = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<number>\d{1,18})|/labels/(?P<label>[^/:]+))?"
     r"(?P<rest>/metadata|:predict|:classify|:regress)?"
 )
-# Requests that ask for Python's answers at the same time.
-_THREADS = 64
+# Requests that ask for Python's answers at the same time, and those that wait for that.
+_THREADS, _MOST_IN_THREADS = 64, 512
 # What an error of an operation says; the rest is where the operation is.
 _REASON = re.compile(r"^(.*)\n\s*\[\[\{\{node", re.MULTILINE)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -85,7 +85,7 @@ class Server:
 
     def __init__(self, found: Sequence[Source], limits: Limits = Limits()):  # noqa: B008
         self._limits = limits
-        self._threads = ThreadPoolExecutor(_THREADS)
+        self._threads, self._in_threads = ThreadPoolExecutor(_THREADS), 0
         self._figures = prometheus.CollectorRegistry()
         own: dict[str, Any] = {"registry": self._figures}
         self._requests = prometheus.Counter(
@@ -212,8 +212,14 @@ class Server:
             asking.give_up()
 
     async def _in_thread(self, request: Request, work: Callable[[], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        return await _unless_gone(request, loop.run_in_executor(self._threads, work))
+        if self._in_threads >= _MOST_IN_THREADS:
+            raise QueueFull
+        self._in_threads += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await _unless_gone(request, loop.run_in_executor(self._threads, work))
+        finally:
+            self._in_threads -= 1
 
     # ---- TensorFlow Serving's REST interface --------------------------------------------------
 
@@ -291,7 +297,14 @@ class Server:
                 if servable.kind != "TextEmbedder":
                     kind = servable.kind or "model of no task"
                     raise UserError(f"{name} is a {kind}, which returns no embeddings")
-                outputs = await self._computed(request, servable, "serving_default", columns)
+                if servable.saved.takes_ids:
+                    rows = [{"text": text} for text in texts]
+                    found = await self._predicted(request, servable, rows, {})
+                    vectors = np.array(found)
+                    whole = vectors.dtype.kind == "i"
+                    outputs = {"embedding": vectors.astype(np.int8 if whole else np.float32)}
+                else:
+                    outputs = await self._computed(request, servable, "serving_default", columns)
                 tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
                 return _shortened(outputs["embedding"], dimensions, servable), tokens
 
@@ -594,8 +607,8 @@ class _Guard:
             seconds = time.perf_counter() - start
             self._count(_known(scope["path"]), status, seconds)
             client = (scope.get("client") or ("-",))[0]
-            line = f"{client} {scope['method']} {scope['path']} {status} {seconds * 1e3:.0f} ms"
-            logger.info(line)
+            path = escaped(scope["path"])  # a line break in it would begin a line of its own
+            logger.info(f"{client} {scope['method']} {path} {status} {seconds * 1e3:.0f} ms")
 
     def _refusal(self, request: Request) -> str | None:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")

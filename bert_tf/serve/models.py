@@ -181,6 +181,8 @@ class Servable(Answers):
             for signature, rows in self.examples.items():
                 body = {"signature_name": signature, "instances": rows}
                 self.submit(signature, question(body, self.signatures).columns).result()
+            if self.kind == "TextEmbedder":  # its answers have a count of tokens
+                self.count_tokens([""])
         except BaseException:
             self.queue.close()
             raise
@@ -317,6 +319,10 @@ class Servable(Answers):
         Raises:
             UserError: the rows or the options are not what the model takes.
         """
+        if self.kind is None:
+            raise UserError(
+                f"{self.name} is of no task of bert_tf; ask it at /v1/models/{self.name}:predict"
+            )
         cls, ranks = self.task.task_class(), self.task.ranks("serving_default")
         for number, row in enumerate(rows, start=1):
             _check_row(row, ranks, f"row {number}")
