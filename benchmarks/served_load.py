@@ -15,11 +15,14 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +61,7 @@ def texts_of(count: int, words: int, seed: int = 0) -> list[str]:
     """Random texts of 1 to `words` words; half of them have a quarter of that at most.
 
     >>> [len(text.split()) for text in texts_of(4, 40)]
-    [8, 3, 14, 8]
+    [7, 27, 1, 17]
     """
     source = random.Random(seed)
     sizes = [source.randint(1, max(1, words if i % 2 else words // 4)) for i in range(count)]
@@ -73,6 +76,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=64, help="(%(default)s)")
     parser.add_argument("--words", type=int, default=200, help="at most so many in a text")
     parser.add_argument("--texts", type=int, default=512, help="different ones (%(default)s)")
+    parser.add_argument(
+        "--reloads", type=int, default=0, help="new versions that appear meanwhile (%(default)s)"
+    )
     parser.add_argument("--peer", help="a folder of sentence-transformers")
     parser.add_argument("--peer-python", default=sys.executable, help="has sentence-transformers")
     parser.add_argument("--direct", help=argparse.SUPPRESS)
@@ -88,19 +94,43 @@ def _work(arguments: argparse.Namespace) -> None:
         return
     before, expected = _direct_apart(arguments)
     port = _free_port()
-    serve = [sys.executable, "-m", "bert_tf", "-q", "serve", f"model={arguments.saved_model}"]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(arguments.saved_model, Path(folder, "1"))
+        _compared(arguments, texts, before, expected, port, Path(folder))
+
+
+def _compared(
+    arguments: argparse.Namespace,
+    texts: Sequence[str],
+    before: float,
+    expected: Any,
+    port: int,
+    folder: Path,
+) -> None:
+    """Asks the servers, and prints what was found."""
+    serve = [sys.executable, "-m", "bert_tf", "-q", "serve", f"model={folder}"]
+    reloads = threading.Thread(target=_reload, args=(folder, arguments.reloads, port), daemon=True)
     ours = _loaded(
-        [*serve, "--port", str(port)], port, "/v1/models/model:predict", "instances", texts,
-        arguments, expected,
-    )  # fmt: skip
+        [*serve, "--port", str(port)],
+        port,
+        "/v1/models/model:predict",
+        "instances",
+        texts,
+        arguments,
+        expected,
+        reloads,
+    )
     after, _ = _direct_apart(arguments)
     direct = (before + after) / 2
     print(f"direct, in batches: {before:.1f} and {after:.1f} texts/s")
+    if arguments.reloads:
+        versions = sorted(int(each.name) for each in folder.iterdir())
+        print(f"versions that were loaded under load: {versions[-1] - 1}")
     print(f"bert-tf serve: {ours['report']}; {ours['rate'] / direct:.2f} of the direct calls")
     if arguments.peer:
         port = _free_port()
         peer = [arguments.peer_python, "-c", _PEER, arguments.peer, str(port)]
-        theirs = _loaded(peer, port, "/embed", "inputs", texts, arguments, None)
+        theirs = _loaded(peer, port, "/embed", "inputs", texts, arguments, None, None)
         ratio = ours["rate"] / theirs["rate"]
         print(f"sentence-transformers with FastAPI: {theirs['report']}; serve has {ratio:.2f}")
     if ours["wrong"]:
@@ -144,13 +174,21 @@ def _direct(saved_model: str, texts: Sequence[str], seconds: float, out: Path) -
 
 
 def _loaded(
-    program: Sequence[str], port: int, path: str, key: str, texts: Sequence[str],
-    arguments: argparse.Namespace, expected: Any,
-) -> dict[str, Any]:  # fmt: skip
+    program: Sequence[str],
+    port: int,
+    path: str,
+    key: str,
+    texts: Sequence[str],
+    arguments: argparse.Namespace,
+    expected: Any,
+    meanwhile: threading.Thread | None,
+) -> dict[str, Any]:
     """What a server does under load."""
     server = subprocess.Popen(program)
     try:
         _wait(server, port)
+        if meanwhile is not None:
+            meanwhile.start()
         bodies = [_request(path, json.dumps({key: [text]})) for text in texts]
         return asyncio.run(_asked(port, bodies, expected, arguments, server.pid))
     finally:
@@ -158,9 +196,23 @@ def _loaded(
         server.wait()
 
 
-def _wait(server: subprocess.Popen, port: int) -> None:
-    import urllib.request
+def _reload(folder: Path, times: int, port: int) -> None:
+    """Puts new versions into a folder, and waits for each until it is served alone."""
+    for number in range(2, times + 2):
+        new = folder.with_name(f"{folder.name}-{number}")
+        shutil.copytree(folder / str(number - 1), new)
+        new.rename(folder / str(number))
+        address = f"http://127.0.0.1:{port}/v1/models/model"
+        states = {}
+        while states.get(str(number)) != "AVAILABLE" or states.get(str(number - 1)) != "END":
+            time.sleep(0.2)
+            with urllib.request.urlopen(address) as reply:
+                found = json.load(reply)["model_version_status"]
+            states = {each["version"]: each["state"] for each in found}
+        shutil.rmtree(folder / str(number - 1))
 
+
+def _wait(server: subprocess.Popen, port: int) -> None:
     for _ in range(600):
         if server.poll() is not None:
             raise UserError("the server ended; see above")
