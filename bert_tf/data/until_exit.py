@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.compat import numpy_function
-
 # One entry for every call under way. No lock is held around a call: garbage collection may run in
 # any, and destroy another dataset, which waits for its own calls.
 _under_way: collections.deque[None] = collections.deque()
@@ -46,6 +44,9 @@ def map_until_exit(
     >>> [(int(n), int(square)) for n, square in pairs]
     [(0, 0), (1, 1), (2, 4)]
     """
+
+    # This imports Keras, which a process that answers does not need.
+    from bert_tf.compat import numpy_function
 
     def call(element: np.ndarray) -> tuple[np.ndarray | np.bool_, ...]:
         _under_way.append(None)
