@@ -131,7 +131,7 @@ def test_the_wheel_requires_ranges_that_the_reference_environment_is_in(distribu
     assert card <= pinned.keys()
 
     found, known = required(distributions), set()
-    for extra in ("", "hub", "report", "retrieval", "tfds", "model-garden", "dev"):
+    for extra in ("", "hub", "report", "retrieval", "serve", "tfds", "model-garden", "dev"):
         for each in found[extra]:
             name = canonicalize_name(each.name)
             assert pinned[name] in each.specifier, name
