@@ -24,6 +24,9 @@ def counter(start: int) -> tf.data.Dataset:
     """The endless dataset of the numbers from `start`, int64.
 
     `tf.data.Dataset.counter` leaves a function in the process for each dataset.
+
+    >>> list(counter(5).take(2).as_numpy_iterator())
+    [np.int64(5), np.int64(6)]
     """
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
     return tf.data.Dataset.range(start, tf.int64.max).apply(endless)
