@@ -8,18 +8,17 @@ compared with that. The exit code is 1 where one differed. Needs only what a ser
 """
 
 import argparse
-import os
 import random
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  its ops
 
+from benchmarks.memory import resident_bytes
 from bert_tf.cli import command
 from bert_tf.errors import UserError
 
@@ -123,7 +122,7 @@ def bombard(
         each.start()
     memory = []
     while any(each.is_alive() for each in threads):
-        memory.append(resident_megabytes())
+        memory.append(resident_bytes() / 1e6)
         time.sleep(arguments.minutes * 60 / SAMPLES)
     return [number for each in asked for number in each], sum(wrong), memory
 
@@ -136,12 +135,6 @@ def same(found: Answers, expected: Answers, tolerance: float) -> bool:
         else np.array_equal(value, expected[name])
         for name, value in found.items()
     )
-
-
-def resident_megabytes() -> float:
-    """Memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 if __name__ == "__main__":

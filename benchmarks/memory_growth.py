@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.memory import resident_bytes
 from bert_tf.cli.command import module_parser, run
 
 _TEXTS = ["the cat sat on the mat", "a dog ran"] * 4
@@ -60,7 +61,7 @@ def measure(kind: str, rounds: int, preset: str | None) -> list[float]:
         for _ in range(rounds):
             one_round()
             gc.collect()
-            found.append(_resident())
+            found.append(resident_bytes() / 1e6)
     return found
 
 
@@ -116,12 +117,6 @@ def _round(kind: str, folder: Path, preset: str | None) -> Callable[[], object]:
         case _:
             made().export(path)
     return plain if kind == "plain" else lambda: bert_tf.load(path).predict(_TEXTS, verbose=0)
-
-
-def _resident() -> float:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    (kib,) = (line.split()[1] for line in lines if line.startswith("VmRSS"))
-    return int(kib) / 1e3
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.memory import resident_bytes
 from bert_tf.cli import command
 from bert_tf.errors import UserError
 
@@ -263,7 +264,7 @@ async def _asked(
 
     async def watch() -> None:
         while time.perf_counter() < end:
-            memory.append(_mebibytes(server))
+            memory.append(resident_bytes(server) / 2**20)
             await asyncio.sleep(arguments.minutes * 60 / _SAMPLES)
 
     await asyncio.gather(watch(), *map(client, range(arguments.clients)))
@@ -290,12 +291,6 @@ def _same(found: Any, expected: dict[str, Any]) -> bool:
         else value == expected[name]
         for name, value in found.items()
     )
-
-
-def _mebibytes(process: int) -> float:
-    """Memory of a process."""
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _processor_seconds(process: int) -> float:

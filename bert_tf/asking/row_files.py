@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import lines_of
@@ -132,6 +132,17 @@ def _text(path: str, number: int, line: bytes) -> str:
         ) from None
 
 
+def misfit(row: Mapping[str, Any], ranks: Mapping[str, int]) -> str | None:
+    """The first input that a row of JSON lacks, or has not as the text or the list of texts that
+    `ranks` requires; None if all are there.
+    """
+    for name, rank in ranks.items():
+        texts = [row.get(name)] if rank == 1 else row.get(name)
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            return name
+    return None
+
+
 def _row(path: str, number: int, line: str, ranks: Mapping[str, int]) -> Row:
     """What a JSON line holds for the inputs; other keys are not looked at."""
     try:
@@ -141,10 +152,7 @@ def _row(path: str, number: int, line: str, ranks: Mapping[str, int]) -> Row:
         raise UserError(f"{path}, line {number}: not JSON ({reason})") from None
     if not isinstance(row, dict):
         raise UserError(f"{path}, line {number}: not a JSON object with {' and '.join(ranks)}")
-    for name, rank in ranks.items():
-        value = row.get(name)
-        if rank == 1 and not isinstance(value, str):
-            raise UserError(f"{path}, line {number}: no text under {name!r}")
-        if rank == 2 and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
-            raise UserError(f"{path}, line {number}: no list of texts under {name!r}")
+    if (name := misfit(row, ranks)) is not None:
+        kind = "text" if ranks[name] == 1 else "list of texts"
+        raise UserError(f"{path}, line {number}: no {kind} under {name!r}")
     return {name: row[name] for name in ranks}

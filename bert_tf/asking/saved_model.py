@@ -16,7 +16,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.refusals import is_out_of_memory
 
-_FILE = "saved_model.pb"
+FILE = "saved_model.pb"
 # The function of an export that takes ids by which bert_tf answers strings.
 NETWORK = "network"
 
@@ -25,7 +25,7 @@ def is_saved_model(path: str | os.PathLike) -> bool:
     """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
     folder = Path(path)
     try:
-        return is_there(folder / _FILE) or bool(versions(folder))
+        return is_there(folder / FILE) or bool(versions(folder))
     except OSError:  # a name that is too long
         return False
 
@@ -160,13 +160,13 @@ def register_ops() -> None:
 
 def versions(folder: Path) -> list[Path]:
     """The versions of a SavedModel in a folder, as servers have them; their names are numbers."""
-    found = (each.parent for each in folder.glob(f"*/{_FILE}"))
+    found = (each.parent for each in folder.glob(f"*/{FILE}"))
     return [each for each in found if each.name.isdecimal()]
 
 
 def _find(path: str) -> str:
     """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
-    if is_there(Path(path) / _FILE):
+    if is_there(Path(path) / FILE):
         return path
     newest = max(versions(Path(path)), key=lambda version: int(version.name))
     logger.info(f"{path}: using version {newest.name}, the newest")

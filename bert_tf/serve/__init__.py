@@ -1,8 +1,8 @@
-"""`bert-tf serve`: exports behind the interfaces that clients know already, and a page to ask on.
+"""`bert-tf serve`: exports behind the interfaces that clients use already, and a page for people.
 
 TensorFlow Serving's REST interface is the first of them. A client of it works here unchanged, and
-the other way round. The rest is in `bert_tf.serve.app`. No GPU and no process of its own for each
-model: for that there is TensorFlow Serving.
+the other way round. `bert_tf.serve.app` has all interfaces. One process computes on the CPU; for
+GPUs and many machines there is TensorFlow Serving.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ from bert_tf.serve.models import sources
 
 # Seconds that requests may take to end after SIGTERM.
 _DRAIN = 30
-# Seconds that a model which is being loaded then has.
+# Seconds that loading may then take to end.
 _END = 10
 
 
@@ -32,13 +32,13 @@ def serve(
     allow: Sequence[str] = (),
     limits: Limits = Limits(),  # noqa: B008
 ) -> None:
-    """Serves models until the process is told to stop.
+    """Serves models until the process is stopped.
 
     Args:
         models: see `bert_tf.serve.models.sources`.
         host: the address to listen at.
         port: the port; 0 takes a free one.
-        allow: names under which the server may be asked, besides those of this machine.
+        allow: names that clients may use for the server, besides those of this machine.
         limits: what a request may cost.
 
     Raises:
@@ -70,7 +70,7 @@ def serve(
         url = _url(host, listener.getsockname()[1])
         logger.info(f"listening at {url}, loading {', '.join(server.models.sources)}")
         if not _is_local(host):
-            logger.warning(f"everyone in the network can ask this server at {host}")
+            logger.warning(f"everyone in the network can send requests to this server at {host}")
         loading = threading.Thread(target=load, daemon=True)
         # Without a handler the signal, which uvicorn raises again, would end the process at once.
         before = signal.signal(signal.SIGTERM, _stop)

@@ -66,7 +66,7 @@ class _ClientGone(Exception):
 
 
 class _WithInfinity(JSONResponse):
-    """JSON in which NaN and Infinity may stand, as in that of TensorFlow Serving."""
+    """JSON that may contain NaN and Infinity, as TensorFlow Serving's does."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
@@ -106,7 +106,7 @@ class Server:
         """The server as an application of ASGI.
 
         Args:
-            hosts: names under which it may be asked, besides those of this machine and addresses
+            hosts: names that clients may use for it, besides those of this machine and addresses
                 in numbers; None takes every name.
         """
         routes = [
@@ -478,7 +478,7 @@ async def _refusing(
     except QueueClosed:
         return _later(error(503, "the server ends"))
     except QueueFull:
-        return _later(error(429, "too many requests wait for this model; ask again later"))
+        return _later(error(429, "too many requests wait for this model; send it again later"))
     except UserError as refusal:
         return error(400, str(refusal))
     except HTTPException as refusal:
@@ -576,8 +576,8 @@ def _metadata(servable: Servable) -> dict[str, Any]:
 class _Guard:
     """Refuses requests of other web pages, and writes the log.
 
-    Any page in a browser can send a POST to this machine, and a name of its own can lead here. Such
-    a request names a foreign `Origin` or `Host`.
+    Any page in a browser can send a POST to this machine, and a foreign site can let its own name
+    resolve to this machine. Such a request names a foreign `Origin` or `Host`.
     """
 
     def __init__(
@@ -616,7 +616,7 @@ class _Guard:
             f"http://{host.lower()}",
             f"https://{host.lower()}",
         ):
-            return f"a page of {origin} may not ask this server"
+            return f"a page of {origin} may not send requests to this server"
         if self._hosts is None or _host_name(host) in self._hosts or _is_address(host):
             return None
         return f"{host!r} is no name of this server; start it with --allow {_host_name(host)}"

@@ -25,7 +25,8 @@ import tensorflow as tf
 from bert_tf import compat
 from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
-from bert_tf.asking.saved_model import SavedModel, versions
+from bert_tf.asking.row_files import misfit
+from bert_tf.asking.saved_model import FILE, SavedModel, versions
 from bert_tf.checkpoints.description import Description
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -72,7 +73,7 @@ class Source:
     def versions(self) -> dict[int, Path]:
         """The versions that are to be loaded, by their numbers."""
         path = Path(self.path)
-        if is_there(path / "saved_model.pb"):
+        if is_there(path / FILE):
             number = int(path.name) if path.name.isdecimal() else 1
             return {number: path}
         found = {int(each.name): each for each in versions(path)}
@@ -123,7 +124,7 @@ def sources(models: Sequence[str]) -> list[Source]:
 def _default_name(path: str) -> str:
     """The name of the folder; that of the folder above, where it is the number of a version."""
     place = Path(path).resolve() if os.path.exists(path) else Path(path)
-    if place.name.isdecimal() and is_there(place / "saved_model.pb"):
+    if place.name.isdecimal() and is_there(place / FILE):
         place = place.parent
     return place.stem if place.suffix == ".keras" else place.name
 
@@ -181,7 +182,9 @@ class Servable(Answers):
             for signature, rows in self.examples.items():
                 body = {"signature_name": signature, "instances": rows}
                 self.submit(signature, question(body, self.signatures).columns).result()
-            if self.kind == "TextEmbedder":  # its answers have a count of tokens
+            if (
+                self.kind == "TextEmbedder"
+            ):  # `/v1/embeddings` counts tokens; the first call is slow
                 self.count_tokens([""])
         except BaseException:
             self.queue.close()
@@ -267,8 +270,6 @@ class Servable(Answers):
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
-        if self.kind == "MaskedLM":  # it reads [MASK] as one token
-            tokenizer = tokenizer.with_settings(special_tokens="whole")
         template = self.settings.get("hypothesis_template", "{}")
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():
@@ -321,7 +322,8 @@ class Servable(Answers):
         """
         if self.kind is None:
             raise UserError(
-                f"{self.name} is of no task of bert_tf; ask it at /v1/models/{self.name}:predict"
+                f"{self.name} has no task that bert_tf knows; send the request to "
+                f"/v1/models/{self.name}:predict"
             )
         cls, ranks = self.task.task_class(), self.task.ranks("serving_default")
         for number, row in enumerate(rows, start=1):
@@ -334,7 +336,7 @@ class Servable(Answers):
             return []
         columns = {name: [row[name] for row in rows] for name in ranks}
         x = columns if len(columns) > 1 else next(iter(columns.values()))
-        if self.saved.takes_ids:  # what it computes has no rows of texts that could be joined
+        if self.saved.takes_ids:  # the queue joins rows of texts only
             return [_plain(each) for each in self.task.predict(x, verbose=0, **options)]
         return [_plain(each) for each in cls.answers(asking or self, x, verbose=0, **options)]
 
@@ -342,7 +344,7 @@ class Servable(Answers):
         specs = self.signatures[signature]
         tensors = {name: tf.constant(columns[name], spec.dtype) for name, spec in specs.items()}
         outputs = {name: each.numpy() for name, each in self.saved.call(signature, tensors).items()}
-        # A model of another program may mean it.
+        # In a model of another program NaN may be intended.
         return without_nan(outputs, self.name) if self.saved.record else outputs
 
     def _growing_lists(self) -> dict[str, list[tuple[str, ...]]] | None:
@@ -358,7 +360,7 @@ class Servable(Answers):
 
 
 class Asking(Answers):
-    """A servable as one request asks it, which can be given up.
+    """A servable for one request, which can give up the rows that wait.
 
     Args:
         servable: what answers.
@@ -395,12 +397,9 @@ def _check_row(row: Any, ranks: Mapping[str, int], place: str) -> None:
     names = " and ".join(ranks)
     if not isinstance(row, Mapping) or row.keys() != ranks.keys():
         raise UserError(f"{place} must be an object with {names}, and nothing else")
-    for name, rank in ranks.items():
-        value = row[name]
-        if rank == 1 and not isinstance(value, str):
-            raise UserError(f"{place}: {name} must be a text")
-        if rank == 2 and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
-            raise UserError(f"{place}: {name} must be a list of texts")
+    if (name := misfit(row, ranks)) is not None:
+        kind = "a text" if ranks[name] == 1 else "a list of texts"
+        raise UserError(f"{place}: {name} must be {kind}")
 
 
 def _plain(value: Any) -> Any:
@@ -420,7 +419,7 @@ def _tokenizer(pieces: tuple[str, ...], settings: TokenizerSettings) -> Tokenize
 
 def _signature_defs(folder: Path) -> dict[str, Any]:
     """The signatures of a SavedModel as messages of protobuf."""
-    saved = compat.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    saved = compat.SavedModel.FromString((folder / FILE).read_bytes())
     return dict(saved.meta_graphs[0].signature_def)
 
 
@@ -464,7 +463,7 @@ class _Version:
 
 
 def _state_of(folder: Path) -> frozenset:
-    """What changes where a file below a folder does."""
+    """The size and the time of every file below a folder."""
     found = ((file, file.lstat()) for file in folder.rglob("*"))
     return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
 
@@ -504,7 +503,7 @@ class Models:
         # A process of its own returns all the memory that this takes.
         command = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
         done = subprocess.Popen([*command, str(folder / "1")], stderr=subprocess.PIPE, text=True)
-        # The last one is called first.
+        # These are called in reverse order.
         self._files.callback(done.wait)
         self._files.callback(done.kill)
         if self._closed.is_set():
@@ -544,7 +543,7 @@ class Models:
             if before is not None and before.state != "END":
                 continue
             files = _state_of(path)
-            # One that cannot be loaded may not have been copied as a whole yet.
+            # A version that failed to load may not have been fully copied then.
             if before is not None and before.error and before.files == files:
                 continue
             version = known[number] = _Version(number, files=files)
@@ -599,7 +598,7 @@ class Models:
         if number in loaded:
             return loaded[number]
         if not known or any(each.state == "LOADING" for each in known):
-            raise NotReady(f"{name} is being loaded; ask again")
+            raise NotReady(f"{name} is being loaded; send the request again later")
         which = f"Latest({name})" if number is None else f"Specific({name}, {number})"
         raise NotFound(f"Servable not found for request: {which}")
 

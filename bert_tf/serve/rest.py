@@ -109,7 +109,7 @@ def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
     {'predictions': [0.5]}
 
     Raises:
-        UserError: rows are wanted, and the outputs have none.
+        UserError: the answer is to have rows, and the outputs have none.
     """
     columns = {
         name: _in_base64(values)
@@ -121,7 +121,7 @@ def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
         return {"outputs": _unnamed(columns)}
     if len({np.shape(values)[:1] for values in outputs.values()} | {()}) != 2:
         raise UserError(
-            f'{" and ".join(columns)} are no batch of rows; ask in columns, with "inputs"'
+            f'{" and ".join(columns)} are not a batch of rows; send columns, as "inputs"'
         )
     rows = zip(*columns.values(), strict=True)
     return {"predictions": [_unnamed(dict(zip(columns, row, strict=True))) for row in rows]}
@@ -161,7 +161,7 @@ def _array(name: str, values: Any, spec: tf.TensorSpec) -> np.ndarray:
     except (ValueError, TypeError, OverflowError, SystemError):  # the last one for large integers
         raise uneven from None
     if spec.dtype.is_integer and not np.array_equal(plain, array):
-        raise UserError(f"{name} has numbers that are no {spec.dtype.name}")
+        raise UserError(f"{name} has numbers that {spec.dtype.name} cannot hold")
     if not spec.shape.is_compatible_with(array.shape):
         raise UserError(f"{name} has the shape {array.shape}, not {tuple(spec.shape)}")
     return array

@@ -229,12 +229,9 @@ def built(
     make: Callable[..., Model] = cls
     try:
         model = make(encoder, tokenizer, **named, **known | dict(settings))
-        if not known and {*OF_VECTORS} <= {*arguments}:
-            model.of_embedder = {
-                name: description.settings[name]
-                for name in OF_VECTORS
-                if name in description.settings
-            }
+        if not known and hasattr(cls, "of_embedder"):
+            stored = description.settings
+            model.of_embedder = {name: stored[name] for name in OF_VECTORS if name in stored}
         return model
     except UserError:
         raise
