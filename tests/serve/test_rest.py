@@ -190,7 +190,7 @@ BAD_NUMBERS = {
     b'{"signature_name": "many", "inputs": {"sensor": [[1]], "image": ["a"]}}': "the shape (1, 1)",
     b'{"signature_name": "many", "inputs": {"sensor": [[1, 4294967297]], "image": ["a"]}}': "int32",
     b'{"signature_name": "many", "inputs": {"sensor": [[1, 2.5]], "image": ["a"]}}': "int32",
-    b'{"signature_name": "total", "instances": [1, 2]}': 'not a batch of rows; send columns, as "inputs"',
+    b'{"signature_name": "total", "instances": [1, 2]}': 'send columns, as "inputs"',
     b'{"signature_name": "scalar", "inputs": 1}': "takes no batches",
     b'{"signature_name": "any_rank", "inputs": 1}': "x has 0 axes",
     b'{"signature_name": "any_rank", "inputs": [101]}': "too much",
