@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".matrix"
 # What the tests require, and the extras that are tested with them. `make test` covers the extra
 # model-garden. Nothing covers beam: it takes as long to install as all others together.
-EXTRAS = "dev,hub,report,retrieval,serve,tfds"
+EXTRAS = "datasets,dev,gcs,hub,optuna,report,retrieval,s3,serve,tfds"
 _UV = (sys.executable, "-m", "uv")
 _MIB = 2**20
 
