@@ -18,6 +18,14 @@ from tests.processors import ends_in_bfloat16  # noqa: E402
 _collected = time.monotonic()
 
 
+def pytest_configure() -> None:
+    """Leaves graphs as they were traced where `tests.run` says so."""
+    if os.environ.get("BERT_TF_TESTS_UNOPTIMIZED"):
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
 def pytest_collection_finish() -> None:
     """Keeps what was imported out of garbage collection, which takes 5 % of the time otherwise."""
     gc.collect()

@@ -166,19 +166,23 @@ class CharacterTable:
 def _table(
     describe: Callable[[int], tuple[tuple[int, ...], int]],
     properties: Callable[[int], int],
+    stay: np.ndarray,
+    own_of_stay: np.ndarray | int = 0,
     more: Sequence[int] = (),
 ) -> CharacterTable:
     """Packs a table of `_CODE_POINTS` and of `more`.
 
     `describe` gives the replacement of a code point (itself if it stays) and its properties, and
-    `properties` those of a code point that another becomes.
+    `properties` those of a code point that another becomes. The code points for which `stay`, bool
+    [_SIZE], is true stay and have the properties `own_of_stay`: most of them, without a call each.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
     places: dict[tuple[int, ...], int] = {(): 0}
     packed = np.full(_SIZE, 1 << _FIRST_BITS, np.int32)
-    wholes = range(WHOLE, WHOLE + len(STAND_INS))
-    for code_point in itertools.chain(_CODE_POINTS, more, wholes):
+    packed |= np.where(stay, own_of_stay, 0) << _PROPERTIES_SHIFT
+    code_points = np.array([*_CODE_POINTS, *more, *range(WHOLE, WHOLE + len(STAND_INS))])
+    for code_point in code_points[~stay[code_points]].tolist():
         becomes, own = describe(code_point)
         if becomes == (code_point,):
             first = 0
@@ -188,9 +192,14 @@ def _table(
             first = places[becomes] = len(replacements)
             replacements += (each | properties(each) << _CODE_POINT_BITS for each in becomes)
         packed[code_point] = first | len(becomes) << _FIRST_BITS | own << _PROPERTIES_SHIFT
-    pages, page_of = np.unique(packed.reshape(-1, 1 << _PAGE_BITS), axis=0, return_inverse=True)
-    page_starts = page_of.reshape(-1).astype(np.int32) << _PAGE_BITS
-    return CharacterTable(page_starts, pages.reshape(-1), np.array(replacements, np.int32))
+    numbers: dict[bytes, int] = {}
+    page_of = [
+        numbers.setdefault(page.tobytes(), len(numbers))
+        for page in packed.reshape(-1, 1 << _PAGE_BITS)
+    ]
+    page_starts = np.array(page_of, np.int32) << _PAGE_BITS
+    pages = np.frombuffer(b"".join(numbers), np.int32)
+    return CharacterTable(page_starts, pages, np.array(replacements, np.int32))
 
 
 def cleaning_table(
@@ -262,7 +271,39 @@ def _cleaning_table(
         is_cjk = split_chinese and any(a <= code_point <= b for a, b in rules.ideographs)
         return sum((_for_the_op(each, is_cjk, kinds, letters, rules) for each in after), ()), own
 
-    return _table(describe, lambda code_point: int(kinds[code_point]), (*_UNASSIGNED, *taken))
+    expected = np.full(_SIZE, IN_WORD)
+    for first, last in rules.ideographs if split_chinese else ():
+        expected[first : last + 1] = ALONE
+    stay = _ordinary(normalizer) & (kinds == expected)
+    more = (*_UNASSIGNED, *taken)
+    return _table(describe, lambda code_point: int(kinds[code_point]), stay, kinds, more)
+
+
+@functools.cache
+def _ordinary(normalizer: str) -> np.ndarray:
+    """Most code points, bool [_SIZE]: unassigned ones and letters that nothing concerns.
+
+    They have no case, are no mark, and neither lower-casing nor decomposition changes them.
+    """
+    rules = rules_of(normalizer)
+    kept = {"Lo", "Cn", "Co"} - {*rules.deleted}
+    ordinary = np.zeros(_SIZE, bool)
+    # All of a block or none of it, so that a block takes a few calls.
+    for start in range(0, len(_CODE_POINTS), 64):
+        block = [chr(each) for each in _CODE_POINTS[start : start + 64]]
+        text = "".join(block)
+        sigmas = (f"{before}{each}\u03a3" for each in block for before in ("", "a"))
+        changes = (
+            text.lower() != text
+            or unicodedata.normalize("NFD", text) != text
+            or "\u03c2" in "\n".join(sigmas).lower()  # one of them is cased or case-ignorable
+            or any(each in rules.lower_cases for each in block)
+        )
+        if not changes:
+            ordinary[[*map(ord, block)]] = [
+                unicodedata.category(each) in kept and each not in rules.listed for each in block
+            ]
+    return ordinary
 
 
 @functools.cache
@@ -297,7 +338,8 @@ def decomposition_table(lower_case: bool, normalizer: str = "google") -> Charact
         after = rules.decomposed(rules.lowered(character) if lower_case else character)
         return tuple(map(ord, after)), unicodedata.combining(character)
 
-    return _table(describe, lambda code_point: unicodedata.combining(chr(code_point)))
+    stay = _ordinary(normalizer)
+    return _table(describe, lambda code_point: unicodedata.combining(chr(code_point)), stay)
 
 
 def _for_the_op(
