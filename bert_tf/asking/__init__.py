@@ -1,16 +1,15 @@
 """Answers for many rows of strings: one loop for objects, SavedModels and evaluation.
 
-This package does not import Keras, so that a command that queries a SavedModel starts fast.
+What queries a SavedModel imports neither Keras nor TensorFlow, so that a command starts fast.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.console import Progress, logger
-from bert_tf.data.batching import batches_by_length
+from bert_tf.data.by_length import batches_by_length
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
@@ -179,20 +178,20 @@ def columns_of(rows: Sequence[Row]) -> list[list]:
     return [[row[name] for row in rows] for name in rows[0]] if rows else []
 
 
-def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Tensor]:
-    """A batch of rows as string tensors; lists are padded with ""."""
-    tensors = {}
+def texts_of(
+    rows: Sequence[Row], ranks: Mapping[str, int]
+) -> dict[str, tuple[list[bytes], list[int]]]:
+    """A batch of rows as texts in row-major order, with their shape; lists are padded with ""."""
+    found: dict[str, tuple[list[bytes], list[int]]] = {}
     for name, rank in ranks.items():
         values: list[Any] = [row[name] for row in rows]
         shape = [len(rows)]
         if rank == 2:
             width = max(map(len, values), default=0)
-            values = [[*map(encoded, value), *[b""] * (width - len(value))] for value in values]
+            values = [each for value in values for each in (*value, *[b""] * (width - len(value)))]
             shape.append(width)
-        else:
-            values = list(map(encoded, values))
-        tensors[name] = tf.constant(values, tf.string, shape)
-    return tensors
+        found[name] = [*map(encoded, values)], shape
+    return found
 
 
 def encoded(text: Text) -> bytes:

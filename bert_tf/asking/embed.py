@@ -15,8 +15,9 @@ import numpy as np
 
 import bert_tf
 from bert_tf.asking import Answers, CutTexts, batches, columns_of
+from bert_tf.asking.record import find_saved_model, is_saved_model
 from bert_tf.asking.row_files import read_blocks
-from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.asking.session import SessionModel
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum
@@ -124,18 +125,18 @@ def _open(path: str, **settings: Any) -> tuple[Answers, str]:
 
     if is_saved_model(path):
         check_none("SavedModel")
-        served = SavedModel.load(path)
-        for file in sorted(each for each in Path(served.path).rglob("*") if each.is_file()):
-            digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
-        if not served.takes_ids:
-            return served, digest.hexdigest()
-    # These import Keras.
+        folder = find_saved_model(path)
+        for file in sorted(each for each in Path(folder).rglob("*") if each.is_file()):
+            digest.update(f"{file.relative_to(folder)} {checksum(file)}\n".encode())
+        if session := SessionModel.load(folder):
+            return session, digest.hexdigest()
+    # These import TensorFlow and Keras.
     from bert_tf.asking.frozen import FrozenTask, frozen_kind
     from bert_tf.checkpoints.description import describe
     from bert_tf.tasks.embedding.model import TextEmbedder
 
     if is_saved_model(path):
-        return FrozenTask.of(served), digest.hexdigest()
+        return FrozenTask.load(folder), digest.hexdigest()
     if kind := frozen_kind(path):
         check_none(kind)
         return FrozenTask.load(path), checksum(path)

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
 from bert_tf.asking.lite import LiteNetwork, LiteStrings
-from bert_tf.asking.record import Record
-from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork, is_saved_model
+from bert_tf.asking.record import Record, is_saved_model
+from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork
 from bert_tf.checkpoints import native, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import Description, vocabulary_hash
@@ -113,6 +113,11 @@ class FrozenTask(Answers):
         if saved.output_names() != names or not hasattr(saved.loaded, NETWORK):
             raise UserError(f"{saved.path} {_OTHER_ANSWERS}")
         return cls(saved.path, saved, model.with_network(SavedNetwork(saved)))
+
+    @property
+    def has_record(self) -> bool:
+        """False for a SavedModel of bert_tf 0.2.0 or of another program."""
+        return self._saved is None or self._saved.record is not None
 
     @property
     def settings(self) -> Mapping[str, Any]:

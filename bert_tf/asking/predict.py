@@ -16,8 +16,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters, columns_of
+from bert_tf.asking.record import is_saved_model
 from bert_tf.asking.row_files import Block, Row, checked_lines, list_of, read_blocks, text_of
-from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.asking.session import SessionModel
 from bert_tf.console import Progress, escaped
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, is_stream
@@ -87,14 +88,17 @@ def run(
 
 def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]:
     """The model, and its outputs that have padding, where they are known."""
-    saved = SavedModel.load(path) if is_saved_model(path) else None
-    if saved and not options and not saved.takes_ids:
-        return saved, saved.record.lists if saved.record else None
-    # This imports Keras.
+    if is_saved_model(path) and not options:
+        saved = SessionModel.load(path)
+        if saved is not None:
+            return saved, saved.record.lists if saved.record else None
+    # These import TensorFlow and Keras.
     from bert_tf.asking.frozen import FrozenTask
     from bert_tf.tasks.loading import load
 
-    model = FrozenTask.of(saved) if saved else load(path)
+    model = load(path)
+    if isinstance(model, FrozenTask) and not (model.has_record or options):
+        return model, None
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
     return cls.with_options(model, options), cls.padded_lists
 

@@ -12,8 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
+
+# The file that makes a folder a SavedModel.
+FILE = "saved_model.pb"
 
 # The version of what is written here. A reader refuses a later one.
 FORMAT = 1
@@ -131,3 +135,34 @@ def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
             f"{path} was exported by a later bert_tf (format {written}); update bert_tf to load it"
         )
     return fields
+
+
+def is_saved_model(path: str | os.PathLike) -> bool:
+    """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
+    folder = Path(path)
+    try:
+        return is_there(folder / FILE) or bool(versions(folder))
+    except OSError:  # a name that is too long
+        return False
+
+
+def versions(folder: Path) -> list[Path]:
+    """The versions of a SavedModel in a folder, as servers have them; their names are numbers."""
+    found = (each.parent for each in folder.glob(f"*/{FILE}"))
+    return [each for each in found if each.name.isdecimal()]
+
+
+def find_saved_model(path: str) -> str:
+    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them.
+
+    Raises:
+        UserError: one of its files is a broken link or cannot be read.
+    """
+    if not is_there(Path(path) / FILE):
+        newest = max(versions(Path(path)), key=lambda version: int(version.name))
+        logger.info(f"{path}: using version {newest.name}, the newest")
+        path = str(newest)
+    for file in Path(path).rglob("*"):
+        if not file.is_dir():
+            is_there(file, "file of a SavedModel")
+    return path

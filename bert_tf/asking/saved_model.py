@@ -1,33 +1,26 @@
 """A SavedModel, queried without importing Keras where it takes strings."""
 
 import functools
-import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
-from bert_tf.asking.record import Record
-from bert_tf.console import logger
+from bert_tf.asking import Answers, Outputs, Row, texts_of, without_nan
+from bert_tf.asking.record import Record, find_saved_model
+from bert_tf.asking.session import operation_libraries
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there
 from bert_tf.io.refusals import is_out_of_memory
 
-FILE = "saved_model.pb"
 # The function of an export that takes ids by which bert_tf answers strings.
 NETWORK = "network"
 
 
-def is_saved_model(path: str | os.PathLike) -> bool:
-    """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
-    folder = Path(path)
-    try:
-        return is_there(folder / FILE) or bool(versions(folder))
-    except OSError:  # a name that is too long
-        return False
+def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Tensor]:
+    """A batch of rows as string tensors; lists are padded with ""."""
+    texts = texts_of(rows, ranks)
+    return {name: tf.constant(values, tf.string, shape) for name, (values, shape) in texts.items()}
 
 
 class SavedModel(Answers):
@@ -55,10 +48,7 @@ class SavedModel(Answers):
             UserError: it is damaged, or a later version of bert_tf exported it.
         """
         register_ops()
-        found = _find(os.fspath(path))
-        for file in Path(found).rglob("*"):
-            if not file.is_dir():
-                is_there(file, "file of a SavedModel")
+        found = find_saved_model(os.fspath(path))
         record = Record.of_saved_model(found)
         try:
             return cls(found, tf.saved_model.load(found), record)
@@ -137,37 +127,10 @@ class SavedNetwork:
 def register_ops() -> None:
     """Registers the operations of TensorFlow Text, without importing its Python part.
 
-    That part imports Keras, which takes longer than all the rest. The folder of the libraries is
-    not documented (TensorFlow Text 2.20 and 2.21); `bert_tf.compat` itself imports Keras.
+    That part imports Keras, which takes longer than all the rest.
 
     Raises:
-        UserError: TensorFlow Text is not installed.
-        ImportError: its libraries are in another folder.
+        UserError, ImportError: as `operation_libraries`.
     """
-    package = importlib.util.find_spec("tensorflow_text")
-    if package is None or not package.submodule_search_locations:
-        raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
-    folder = Path(package.submodule_search_locations[0], "python", "ops")
-    libraries = sorted(folder.glob("*.so"))
-    if not libraries:
-        raise ImportError(
-            f"{folder} contains no libraries of operations; install a version of tensorflow-text "
-            "that bert_tf supports"
-        )
-    for library in libraries:
+    for library in operation_libraries():
         tf.load_op_library(str(library))
-
-
-def versions(folder: Path) -> list[Path]:
-    """The versions of a SavedModel in a folder, as servers have them; their names are numbers."""
-    found = (each.parent for each in folder.glob(f"*/{FILE}"))
-    return [each for each in found if each.name.isdecimal()]
-
-
-def _find(path: str) -> str:
-    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
-    if is_there(Path(path) / FILE):
-        return path
-    newest = max(versions(Path(path)), key=lambda version: int(version.name))
-    logger.info(f"{path}: using version {newest.name}, the newest")
-    return str(newest)

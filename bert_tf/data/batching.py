@@ -293,14 +293,3 @@ class ShuffledBatches:
         pools = [order[start : start + pool] for start in range(0, len(order), pool)]
         by_length = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]
         return random.permutation(np.concatenate(by_length).reshape(-1, self._batch_size))
-
-
-def batches_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Every row once, the longest first, in batches; for evaluation.
-
-    >>> [batch.tolist() for batch in batches_by_length(np.array([3, 9, 5]), batch_size=2)]
-    [[1, 2], [0]]
-    """
-    order = np.argsort(-lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]

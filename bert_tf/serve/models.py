@@ -23,10 +23,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import compat
-from bert_tf.asking import Answers, Outputs, Row, tensors_of, without_nan
+from bert_tf.asking import Answers, Outputs, Row, without_nan
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
+from bert_tf.asking.record import FILE, versions
 from bert_tf.asking.row_files import misfit
-from bert_tf.asking.saved_model import FILE, SavedModel, versions
+from bert_tf.asking.saved_model import SavedModel, tensors_of
 from bert_tf.checkpoints.description import Description
 from bert_tf.console import logger
 from bert_tf.errors import UserError

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from bert_tf.asking.saved_model import is_saved_model
+from bert_tf.asking.record import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe

@@ -30,9 +30,8 @@ from bert_tf.asking import (
     plain,
     rows_of,
     say_cut,
-    tensors_of,
 )
-from bert_tf.asking.saved_model import NETWORK
+from bert_tf.asking.saved_model import NETWORK, tensors_of
 from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers

@@ -8,9 +8,9 @@ import tensorflow as tf
 from bert_tf.data.batching import (
     EncodedRows,
     ShuffledBatches,
-    batches_by_length,
     training_batches,
 )
+from bert_tf.data.by_length import batches_by_length
 
 LENGTHS = np.random.default_rng(0).integers(3, 30, 203)
 

@@ -1,6 +1,7 @@
 """Small models of every family, and their exports, each written once for all test files."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from bert_tf import (
     TokenClassifier,
     ZeroShotClassifier,
 )
+from bert_tf.asking.session import SessionModel
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.saving import save_hub
 from bert_tf.export.served_model import Form
@@ -156,10 +158,15 @@ def loaded(exported, opened) -> Callable[..., Any]:
     return lambda family, **settings: opened(exported(family, **settings))
 
 
+# Of any folder, once for all tests.
+_session = functools.cache(SessionModel.load)
+
+
 @pytest.fixture
 def loads_once(monkeypatch, opened) -> None:
     """Commands of this process get an export as it was loaded before."""
     monkeypatch.setattr(tf.saved_model, "load", opened)
+    monkeypatch.setattr(SessionModel, "load", _session)
 
 
 @pytest.fixture(scope="session")

@@ -228,14 +228,14 @@ def test_it_ends_quietly_where_nobody_reads_on(exported, tmp_path):
     assert "Traceback" not in done.stderr and "Error" not in done.stderr
 
 
-def test_a_saved_model_is_asked_without_keras(exported):
+def test_a_saved_model_is_asked_without_tensorflows_python(exported):
     script = (
         "import sys\n"
         "sys.argv = ['bert-tf']\n"
         "from bert_tf.cli.parser import main\n"
         f"code = main(['predict', {str(exported('classification'))!r}, 'the cat sat .'])\n"
         "import os\n"
-        "print(code, [each for each in ('keras', 'sklearn') if each in sys.modules],"
+        "print(code, [each for each in ('tensorflow', 'keras', 'sklearn') if each in sys.modules],"
         " os.environ['TF_ONEDNN_ASSUME_FROZEN_WEIGHTS'])"
     )
     root = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import each_answer, rows_of, tensors_of
+from bert_tf.asking import each_answer, rows_of
+from bert_tf.asking.saved_model import tensors_of
 from bert_tf.config.arguments import checked
 from bert_tf.data.batching import GroupedRows
 from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn
