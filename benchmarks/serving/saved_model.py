@@ -8,16 +8,15 @@ import benchmarks.lean  # noqa: F401  before TensorFlow
 import tensorflow as tf
 
 from benchmarks.serving.contestant import Answerer, run
+from benchmarks.serving.texts import OUTPUT
 from benchmarks.threads import set_threads
-
-_OUTPUT = {"classification": "label", "question_answering": "answer"}
 
 
 def load(settings: dict[str, Any]) -> Answerer:
     """What answers a batch of texts with the texts of labels or answers."""
     set_threads(settings)
     loaded = tf.saved_model.load(settings["model"])
-    signature, output = loaded.signatures["serving_default"], _OUTPUT[settings["task"]]
+    signature, output = loaded.signatures["serving_default"], OUTPUT[settings["task"]]
 
     def answer(texts: dict[str, list[str]], keep: Any = loaded) -> list[str]:
         outputs = signature(**{name: tf.constant(each) for name, each in texts.items()})

@@ -8,6 +8,8 @@ TASKS = ("classification", "question_answering")
 # Where a task's texts are, in the folder of the data.
 FILES = {"classification": "wikitext2/valid.txt", "question_answering": "squad/dev-v1.1.json"}
 MAX_LENGTH = {"classification": 128, "question_answering": 384}
+# The output that has the answer.
+OUTPUT = {"classification": "label", "question_answering": "answer"}
 STRIDE, N_BEST, MAX_ANSWER = 128, 20, 30
 _ROWS = 4000
 
