@@ -6,12 +6,12 @@
 FOLDER is a Hugging Face checkpoint, which Hugging Face runs on PyTorch; DATA holds
 `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
-given the same texts in the same order, in a process of its own; they take turns. Ours is the export:
-in a process that knows only TensorFlow and tensorflow-text, as it is and with what
+given the same texts in the same order, in a process of its own; they take turns. Ours is the
+export: in a process that knows only TensorFlow and tensorflow-text, as it is and with what
 docs/how_to/serving.md advises to set, and in one that asks it through TensorFlow's C library.
-Theirs is the model with its own fast tokenizer, padded to the longest of each batch, and for question
-answering the usual decoding of the n best. There the windows of a long context start 128 tokens apart
-on both sides.
+Theirs is the model with its own fast tokenizer, padded to the longest of each batch, and for
+question answering the usual decoding of the n best. There the windows of a long context start 128
+tokens apart on both sides.
 """
 
 import argparse
