@@ -24,7 +24,7 @@ from bert_tf.export.onnx_file import save_onnx
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.export.service import Service, Signature, endpoint, record_of, traced
-from bert_tf.io.atomic import atomic_path, clear_unfinished
+from bert_tf.io.atomic import atomic_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 
@@ -137,8 +137,6 @@ def save(
         # Path.exists raises an error for a name that is too long; writing there explains it.
         if os.path.exists(place := _place(folder, name, version)):
             raise UserError(f"{place} exists already; remove it or choose another folder")
-        if version is not None and os.path.isdir(place.parent):
-            clear_unfinished(place.parent)  # of any version
         if os.path.exists(whole := _place(folder, name, None) / "saved_model.pb"):
             raise UserError(
                 f"{whole.parent} is an export without versions; choose another folder for exports "

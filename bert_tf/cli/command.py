@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from bert_tf.console import news
 from bert_tf.dependencies import prepare_environment
 from bert_tf.errors import UserError
-from bert_tf.io.refusals import is_disk_full, is_out_of_memory
+from bert_tf.io.refusals import is_disk_full, is_out_of_memory, is_refused, refusal
 
 _EXIT_CODES = """\
 exit codes:
@@ -125,6 +125,10 @@ def run(
         # TensorBoard, does not.
         if is_disk_full(error):
             say("error: the disk is full; free some space and run the same command again")
+        elif (told := refusal(error)) is not None:
+            say(f"error: {told}")
+        elif is_refused(error):
+            say(f"error: the system refused to open a file ({error}); correct the path or its mode")
         elif is_out_of_memory(error):
             say(
                 "error: out of memory; lower train.batch_size or train.max_length, raise "

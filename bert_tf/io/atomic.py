@@ -32,7 +32,7 @@ def atomic_path(
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
     is new, appears in one move. A folder that replaces another takes two. What killed processes
-    have left of `path` is cleared first; `clear_unfinished` clears a whole folder.
+    have begun in the folder of `path` is cleared first.
 
     Args:
         path: what is to be written.
@@ -60,23 +60,20 @@ def atomic_path(
             raise UserError(
                 f"another process is writing {path}; wait until it ends, or choose another place"
             )
-        scratch = _scratch(path)
-        try:
-            with locked(scratch):
-                new = scratch / path.name
-                yield new
-                for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
-                    _flush(each)
-                if is_new:
-                    _move(new, path)
-                elif path.is_dir() and new.is_dir():
-                    os.rename(path, _aside(scratch, path))
-                    os.rename(new, path)
-                else:
-                    os.replace(new, path)
+        with _scratch_of_mine(path) as scratch, explained(path):  # before the scratch is removed
+            new = scratch / path.name
+            yield new
+            for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
+                _flush(each)
+            if is_new:
+                _move(new, path)
+            elif path.is_dir() and new.is_dir():
+                os.rename(path, _aside(scratch, path))
+                os.rename(new, path)
+            else:
+                os.replace(new, path)
+            with contextlib.suppress(PermissionError):  # a folder may be one to write in alone
                 _flush(path.parent)
-        finally:
-            _discard(scratch, path)
 
 
 def is_stream(path: str | os.PathLike) -> bool:
@@ -100,19 +97,19 @@ def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool
 
     Args:
         folder: where.
-        name: of what was to be written; None is all there is.
+        name: of what may be being written.
 
     Returns:
-        Whether a living process is writing such a thing.
+        Whether a living process is writing it.
     """
     is_being_written = False
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
         named = _SCRATCH.fullmatch(scratch.name)
-        if named is None or name not in (None, named[1]):
+        if named is None:
             continue
         # A process may be just done with it, or it may be another user's.
         with contextlib.suppress(FileNotFoundError, PermissionError), locked(scratch) as held:
-            is_being_written |= held is False
+            is_being_written |= held is False and named[1] == name
             if held:
                 _discard(scratch, scratch.with_name(named[1]))
     return is_being_written
@@ -186,6 +183,19 @@ def _scratch(path: Path) -> Path:
         return Path(tempfile.mkdtemp(_UNFINISHED, f".{path.name}.", path.parent))
     except FileNotFoundError as error:  # what /proc answers, which takes no folders
         raise cannot_write(path, error) from error
+
+
+@contextlib.contextmanager
+def _scratch_of_mine(path: Path) -> Iterator[Path]:
+    """A locked `_scratch`, which is removed at the end."""
+    with contextlib.ExitStack() as stack:
+        is_mine = False
+        while not is_mine:  # before it is locked, another process may remove it as left behind
+            scratch = _scratch(path)
+            with contextlib.suppress(FileNotFoundError):
+                is_mine = stack.enter_context(locked(scratch)) is not False and scratch.exists()
+        stack.callback(_discard, scratch, path)
+        yield scratch
 
 
 def _discard(scratch: Path, path: Path) -> None:

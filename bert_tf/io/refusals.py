@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,21 +24,63 @@ _REFUSED = (
 )
 
 
+# A disk with fewer free bytes counts as full if TensorFlow fails: some of its writers do not report
+# that a file was cut, and its readers then do.
+_LEAST_FREE = 2**20
+
+
 @contextlib.contextmanager
-def explained(path: str | os.PathLike) -> Iterator[None]:
-    """Turns an error of the system that forbids writing at `path` into a `UserError`."""
+def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
+    """Turns an error of the system that forbids writing at `path` into a `UserError`.
+
+    So it does for temporary files, without a path for these alone.
+    """
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        if is_disk_full(error):
-            raise UserError(
+        if (told := refusal(error, path)) is None:
+            raise
+        raise told from error
+
+
+def refusal(error: Exception, path: str | os.PathLike | None = None) -> UserError | None:
+    """What to report of an error of the system while `path` was written; None for other errors.
+
+    Without a path, what was written are temporary files.
+    """
+    if isinstance(error, FileNotFoundError) and "usable temporary directory" in str(error):
+        return UserError(f"{error.strerror}; set TMPDIR to a folder that can be written")
+    temporary = Path(tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp").absolute()
+    is_cut = "OpError" in [each.__name__ for each in type(error).__mro__]
+    is_full = is_disk_full(error) or is_cut and _free(path or temporary) < _LEAST_FREE
+    refused = error if isinstance(error, OSError) and is_refused(error) else None
+    if path is not None:
+        # A full folder of temporary files may be on another disk.
+        if is_full and not _free(temporary) < _LEAST_FREE <= _free(path):
+            return UserError(
                 f"the disk is full while writing {path}; free some space and start again"
-            ) from error
-        if isinstance(error, OSError) and error.errno in _REFUSED and _is_about(error, Path(path)):
-            raise cannot_write(path, error) from error
-        raise
+            )
+        if refused and _is_about(refused, Path(path)):
+            return cannot_write(path, refused)
+    if is_full:
+        return UserError(
+            f"the folder of temporary files is full: {temporary}; free some space there, or set "
+            "TMPDIR to another folder"
+        )
+    if refused and Path(str(refused.filename)).absolute().parent == temporary:
+        return UserError(
+            f"temporary files cannot be written to {temporary} ({refused.strerror}); set TMPDIR to "
+            "another folder"
+        )
+    return None
+
+
+def _free(path: str | os.PathLike) -> int:
+    """The free bytes of the disk that `path` is on, or will be on."""
+    path = Path(path).absolute()
+    return shutil.disk_usage(next(p for p in (path, *path.parents) if os.path.exists(p))).free
 
 
 def _is_about(error: OSError, path: Path) -> bool:
@@ -46,13 +90,14 @@ def _is_about(error: OSError, path: Path) -> bool:
     """
     if error.filename is None:
         return True
-    refused, path = Path(error.filename).absolute(), path.absolute()
+    refused, path = Path(str(error.filename)).absolute(), path.absolute()
     inside = (refused, *refused.parents)
     return (
         path in inside
         or refused in path.parents
         or any(
-            each.parent == path.parent and each.name.startswith(f".{path.name}.") for each in inside
+            each.parent == path.parent and each.name.lstrip(".").startswith(f"{path.name}.")
+            for each in inside
         )
     )
 
@@ -60,6 +105,14 @@ def _is_about(error: OSError, path: Path) -> bool:
 def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
     """The error to report if the system does not allow writing at `path`."""
     return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether the system does not allow a file to be opened, of Python's errors or TensorFlow's."""
+    names = ("PermissionDeniedError", "FailedPreconditionError")
+    if isinstance(error, OSError):
+        return error.errno in _REFUSED
+    return type(error).__name__ in names and any(os.strerror(n) in str(error) for n in _REFUSED)
 
 
 def is_out_of_memory(error: Exception) -> bool:

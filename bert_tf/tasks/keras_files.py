@@ -29,6 +29,7 @@ from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.files import check_there
+from bert_tf.io.refusals import refusal
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 
@@ -95,6 +96,8 @@ def read(path: Path) -> keras.Model:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     # The errors of zipfile, Keras, h5py and NumPy in a damaged file have no common class.
     except Exception as error:
+        if (told := refusal(error)) is not None:  # Keras unpacks the assets into a temporary folder
+            raise told from None
         # Keras begins with the number of parts that could not be loaded.
         why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
         first = " ".join((why or type(error).__name__).split())[:200]

@@ -53,6 +53,7 @@ from bert_tf.export.saving import save_model
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors, ids
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.refusals import explained
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.tasks import fitting, from_checkpoint, inputs, long_texts, registry
@@ -629,7 +630,8 @@ class TaskModel(EncoderModel):
         """
         path = Path(filepath)
         if path.suffix != ".keras":
-            super().save(filepath, overwrite=overwrite, **kwargs)
+            with explained(path):
+                super().save(filepath, overwrite=overwrite, **kwargs)
             return
         if not overwrite and os.path.exists(path):
             raise UserError(f"{path} exists already; choose another file, or set overwrite=True")
@@ -645,7 +647,8 @@ class TaskModel(EncoderModel):
 
     @without_adapter
     def save_weights(self, filepath: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
-        super().save_weights(filepath, *args, **kwargs)
+        with explained(filepath):
+            super().save_weights(filepath, *args, **kwargs)
 
     save_adapter = peft.save
     load_adapter = peft.load

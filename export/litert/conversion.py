@@ -75,7 +75,7 @@ def convert(model: Any, how: LiteForm) -> bytes:
     root = tf.Module()
     root.functions = [*functions.values()]
     root.weights = [weight.value for weight in network.weights]
-    with tempfile.TemporaryDirectory() as folder, explained(folder):
+    with explained(), tempfile.TemporaryDirectory() as folder, explained():
         path = os.path.join(folder, "model")
         tf.saved_model.save(root, path, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])

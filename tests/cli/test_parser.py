@@ -295,6 +295,18 @@ def test_quiet_leaves_results_and_warnings_of_one_command(capsys, training, argu
     [
         (UserError("run/vocab.txt is empty\nreally"), "run/vocab.txt is empty really\n"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "the disk is full; free some space"),
+        (
+            PermissionError(errno.EACCES, os.strerror(errno.EACCES), "run/logs"),
+            "the system refused to open a file ([Errno 13] Permission denied: 'run/logs'); correct",
+        ),
+        (
+            tf.errors.PermissionDeniedError(None, None, "run/logs; Permission denied"),
+            "the system refused to open a file (run/logs; Permission denied); correct",
+        ),
+        (
+            FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
+            "No usable temporary directory found in ['/tmp']; set TMPDIR to a folder",
+        ),
         (MemoryError(), "out of memory; lower train.batch_size"),
         (
             tf.errors.ResourceExhaustedError(None, None, "OOM when allocating"),
@@ -326,7 +338,7 @@ def test_an_interruption_says_that_the_run_can_go_on(capsys, training, quiet):
 def test_a_reader_that_has_enough_is_no_error():
     script = (
         "import sys, types, bert_tf.cli.parser\n"
-        "def evaluate(run, data):\n"
+        "def evaluate(*_):\n"
         "    while True: print('a line')\n"
         "sys.modules['bert_tf.runs'] = types.SimpleNamespace(evaluate=evaluate)\n"
         "sys.exit(bert_tf.cli.parser.main(['evaluate', 'run']))\n"

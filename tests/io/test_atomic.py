@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -188,17 +189,34 @@ def test_what_a_killed_process_left_is_cleared(tmp_path):
     assert read_text(tmp_path / "a.txt") == "old"
 
 
-def test_what_a_killed_process_left_of_a_file_goes_when_that_is_written_again(tmp_path):
+def test_what_a_killed_process_left_goes_when_anything_is_written_there(tmp_path):
     run_until_killed(tmp_path, HALF)
     assert len(list(tmp_path.iterdir())) == 2
 
-    write_text(tmp_path / "a.txt", "new")
-    (of_other,) = tmp_path.glob(".*")
-    assert of_other.name.startswith(".run.") and read_text(tmp_path / "a.txt") == "new"
-    with atomic_path(tmp_path / "run") as new:
+    with atomic_path(tmp_path / "living") as new:
         new.mkdir()
+        write_text(tmp_path / "other.txt", "new")
+        (left,) = tmp_path.glob(".*")
+        assert left.name.startswith(".living.")
 
-    assert names(tmp_path) == ["a.txt", "run"]
+    assert names(tmp_path) == ["living", "other.txt"]
+
+
+def test_a_temporary_folder_that_another_process_removes_too_early_is_made_again(
+    tmp_path, monkeypatch
+):
+    make, made = tempfile.mkdtemp, []
+
+    def make_and_lose_one(*arguments):
+        made.append(make(*arguments))
+        if len(made) == 1:
+            os.rmdir(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose_one)
+    write_text(tmp_path / "a", "x")
+
+    assert len(made) == 2 and names(tmp_path) == ["a"]
 
 
 def test_what_is_being_written_under_the_same_name_stays(tmp_path):
