@@ -307,6 +307,18 @@ def convert(arguments: argparse.Namespace) -> None:
         _verify(arguments.destination)
 
 
+def push(arguments: argparse.Namespace) -> None:
+    """Publish a model on the Hugging Face Hub, in the format of transformers, with a model card.
+
+    bert-tf push runs/reviews hf://org/reviews --license apache-2.0 --dry-run
+    bert-tf push runs/reviews hf://org/reviews --license apache-2.0 --private
+    bert-tf push embedder.keras hf://org/embedder --revision v2
+    """
+    from bert_tf.runs.publishing import push as publish
+
+    publish(**vars(arguments))
+
+
 def _verify(folder: str) -> None:
     """Prints the largest difference between the outputs of Model Garden's classes and ours.
 

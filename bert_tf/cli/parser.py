@@ -454,6 +454,18 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "and the next command",
         ),
     ],
+    commands.push: [
+        option("source SRC", "a run folder, a .keras file, or a checkpoint of any format"),
+        option("target TARGET", "hf://org/name, or hf://org/name@branch"),
+        option("--dry-run", "print the files, their sizes and the model card; upload nothing"),
+        option("--private", "make a new repository private"),
+        option("--revision BRANCH", "branch to write, made if it is new (default: main)"),
+        option(
+            "--license NAME",
+            "license in the model card, by its name on the Hub, such as apache-2.0 (default: that "
+            "of a README.md next to the checkpoint)",
+        ),
+    ],
     commands.report: [
         option("runs RUN", "folders of finished runs", nargs="+"),
         option("--out FILE", "page to write: NAME.html or NAME.md", required=True),

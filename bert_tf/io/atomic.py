@@ -76,6 +76,13 @@ def atomic_path(
                 _flush(path.parent)
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yields a folder for temporary files. Raises UserError if its disk is full or read-only."""
+    with explained(), tempfile.TemporaryDirectory() as folder, explained():  # before it is removed
+        yield Path(folder)
+
+
 def is_stream(path: str | os.PathLike) -> bool:
     """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
     is_plain = os.path.isfile(path) or os.path.isdir(path)

@@ -4,8 +4,6 @@ The functions hold operations that LiteRT has built in, and static shapes, which
 require. The file holds each weight once, however many functions there are.
 """
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +20,7 @@ from bert_tf.console import without_native_messages
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import LiteForm, Row, Tensors
 from bert_tf.export.precision import with_encoder
-from bert_tf.io.refusals import explained
+from bert_tf.io.atomic import temporary_folder
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
 # What each input of a file is to the encoder; MediaPipe finds them by these names.
@@ -75,8 +73,8 @@ def convert(model: Any, how: LiteForm) -> bytes:
     root = tf.Module()
     root.functions = [*functions.values()]
     root.weights = [weight.value for weight in network.weights]
-    with explained(), tempfile.TemporaryDirectory() as folder, explained():
-        path = os.path.join(folder, "model")
+    with temporary_folder() as folder:
+        path = str(folder / "model")
         tf.saved_model.save(root, path, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]

@@ -24,7 +24,7 @@ METRICS = {"accuracy": 0.75, "loss": 0.5}
 # What makes a pre-training of the configuration that the tests have.
 PRETRAINING = ["task=pretraining", "data.format=sentence_per_line"]
 COMMANDS = "demo vocab pretrain-data pretrain adapt finetune check evaluate predict".split()
-COMMANDS += "embed mine export serve shrink convert report inspect schema".split()
+COMMANDS += "embed mine export serve shrink convert push report inspect schema".split()
 
 
 def python(*arguments, **environment):
