@@ -206,7 +206,11 @@ def _wrong_field(fields: Mapping[str, Any]) -> str | None:
         "tokenizer": dict,
     }
     for name in kinds.keys() ^ fields.keys():
-        return f"{name} is missing" if name in kinds else f"unknown key {name!r}"
+        return (
+            f"{name} is missing"
+            if name in kinds
+            else f"unknown key {name!r}, perhaps of a later bert_tf"
+        )
     for name, kind in kinds.items():
         if not isinstance(fields[name], kind):
             return f"{name} has the wrong type"

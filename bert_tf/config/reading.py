@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.refusals import mistake
-from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
+from bert_tf.config.run import FORMAT, PRETRAINING, PretrainingRun, RunConfig
 from bert_tf.config.section import FilePath
 from bert_tf.config.train import NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
@@ -45,6 +45,12 @@ def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
     """As `load_config`, of keys that were read before."""
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
+    written = tree.values.pop("format", FORMAT)
+    if written != FORMAT:
+        raise UserError(
+            f"{tree.place(('format',))}: the configuration has the format {written!r}, not "
+            f"{FORMAT}; open it with the version of bert_tf that wrote it, or update bert_tf"
+        )
     kind = _kind(tree)
     lists, singles = _lists(tree), [tree.values]
     if lists:

@@ -15,6 +15,8 @@ from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
 # The only task outside the task families: all of them start from it.
 PRETRAINING = "pretraining"
+# The version of the form of a run folder, which is in its configuration.
+FORMAT = 1
 
 
 class RunConfig(Section):
@@ -83,7 +85,7 @@ class RunConfig(Section):
 
     def to_yaml(self) -> str:
         """The configuration with every default written out; `load` makes the same of it."""
-        values = self.model_dump(mode="json")
+        values = {"format": FORMAT} | self.model_dump(mode="json")
         values["train"] |= to_jsonable_python(self.search)
         return yaml_files.write(values)
 

@@ -5,9 +5,11 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from bert_tf.config.reading import DISTILLATION, kinds
+from bert_tf.config.run import FORMAT
 
 _TASK = "The kind of task; it decides which keys the sections have."
 _BASE = "Another file, or an experiment, to start from; the keys of this file override its keys."
+_FORMAT = "The version of the form of a run folder, which bert_tf writes into its configuration."
 
 
 class _OfFile(GenerateJsonSchema):
@@ -31,13 +33,16 @@ def schema() -> dict[str, Any]:
         schema_generator=_OfFile,
     )
     of_task = {task: refs[kind, "validation"] for task, kind in runs.items()}
-    base = {"type": "string", "description": _BASE}
+    others = {
+        "base": {"type": "string", "description": _BASE},
+        "format": {"const": FORMAT, "description": _FORMAT},
+    }
     for definition in whole["$defs"].values():
         definition.pop("required", None)
         definition["type"] = ["object", "null"]  # `train:` with nothing below it
         if "task" in definition["properties"]:
             definition["properties"]["task"]["description"] = _TASK
-            definition["properties"]["base"] = base
+            definition["properties"] |= others
     cases = [
         {"if": {"required": ["task"], "properties": {"task": {"const": task}}}, "then": ref}
         for task, ref in of_task.items()
@@ -48,6 +53,6 @@ def schema() -> dict[str, Any]:
         "$schema": GenerateJsonSchema.schema_dialect,
         **whole,
         "type": "object",
-        "properties": {"task": {"enum": [*runs, DISTILLATION], "description": _TASK}, "base": base},
+        "properties": {"task": {"enum": [*runs, DISTILLATION], "description": _TASK}, **others},
         "allOf": [*cases, other],
     }

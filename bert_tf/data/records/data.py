@@ -247,9 +247,15 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     """Compares the tokenizer with the one that `write_records` recorded in `folder`, if it did."""
     try:
         manifest = json.loads(read_text(folder / MANIFEST))
-        if manifest["format"] != RECORDS:
-            return
+        written = str(manifest["format"])
     except (UserError, ValueError, KeyError, TypeError, RecursionError):
+        return
+    if written != RECORDS:
+        if written.startswith(RECORDS.rstrip("1")):
+            raise UserError(
+                f"{folder / MANIFEST} has the format {written!r}, not {RECORDS!r}; write the "
+                "TFRecords again with `bert-tf pretrain-data`"
+            )
         return
     if "lower_case" not in manifest:
         raise UserError(
