@@ -153,6 +153,7 @@ PAGES = {
     "how_to/data_quality.md": ("reviews", reviews),
     "how_to/inspect.md": ("reviews", reviews),
     "how_to/uncertainty.md": ("reviews", reviews),
+    "how_to/publishing.md": (".", lambda folder: None),
     "how_to/serving.md": (".", lambda folder: None),
     "how_to/checkpoints.md": (".", lambda folder: None),
     "results/exactness.md": ("stsbenchmark", sts_benchmark),
@@ -164,12 +165,13 @@ FAST = (
     "how_to/task_objects.md",
     "reference/configuration.md",
     "how_to/checkpoints.md",
+    "how_to/publishing.md",
     "../README.md",
 )
 # Pages that take three layers of what stands for BERT-base; for the others it has one.
 DEEP = ("how_to/distillation.md", "how_to/phone.md")
 # Pages that start from a trained classifier, reviews.keras.
-OF_A_MODEL = ("how_to/exporting.md",)
+OF_A_MODEL = ("how_to/exporting.md", "how_to/publishing.md")
 SLOW = [page for page in PAGES if page not in FAST]
 # What the blocks of docs/migrating/statements.md call their data.
 DATA = {
