@@ -4,7 +4,7 @@ A name is "google-bert/bert-base-uncased". An address, "hf://google-bert/bert-ba
 never read as a path, and may have a revision: "hf://org/name@v1.0". The environment variable
 HF_ENDPOINT chooses the Hub.
 
-Only weights, configurations and vocabularies are fetched, those in the folders of
+Only weights, configurations, vocabularies and the model card are fetched, those in the folders of
 sentence-transformers' modules included. A folder without safetensors files gets the weights of
 transformers' TensorFlow classes instead, and without these the weights of torch.
 
@@ -21,12 +21,13 @@ from bert_tf.checkpoints import keys
 from bert_tf.checkpoints.huggingface_weights import SAFETENSORS, TENSORFLOW, TORCH
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
+from bert_tf.io.refusals import is_disk_full
 
 _SCHEME, _KAGGLE = "hf://", "kaggle://"
 _HANDLE = re.compile(rf"{_KAGGLE}([\w-]+(?:/[\w.-]+){{3}}(?:/[1-9]\d*)?)", re.ASCII)
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
-_PLAIN_FILES = ["vocab.txt", *keys.files()]
+_PLAIN_FILES = ["README.md", "vocab.txt", *keys.files()]
 # Those of bert_tf, and the weights and the vocabulary of KerasHub's presets.
 _OWN_FILES = [
     *("bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"),
@@ -103,6 +104,11 @@ def fetch(address: str) -> Path:
         ) from None
     # The errors of its HTTP client, for example a cut connection, are no OSErrors.
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
+        if is_disk_full(error):
+            raise UserError(
+                f"the disk is full while downloading {address}; free some space, or set HF_HOME to "
+                "a folder on another disk"
+            ) from None
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(
             f"{other}{address} cannot be downloaded ({first}); try again later"

@@ -1,5 +1,6 @@
 """Checkpoints of the Hugging Face Hub: from the cache without a network, or a clear line."""
 
+import errno
 import fnmatch
 import json
 import shutil
@@ -129,7 +130,7 @@ def test_the_files_of_sentence_transformers_modules_are_fetched(
     # Those of TensorFlow's classes are looked for in between.
     assert len(fake.asked) == (3 if is_torch else 1)
     fetched = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    left_out = {"onnx/config.json", "README.md", "1_Pooling/other.bin"}
+    left_out = {"onnx/config.json", "1_Pooling/other.bin"}
     left_out |= {str(Path(transformer, "pytorch_model.bin"))} if is_torch else set()
     assert {str(file.relative_to(root)) for file in files} - fetched == left_out
     if not is_torch:
@@ -187,6 +188,16 @@ def test_the_cache_of_huggingface_hub_is_used_without_a_network(tmp_path):
 def test_what_huggingface_hub_has_not_cached_is_told_in_one_line():
     told = "not in the cache, and the Hugging Face Hub cannot be"
     tiny.refused(told, reading.find, "hf://org/name")
+
+
+@pytest.mark.usefixtures("real_hub")
+def test_a_full_disk_is_told_with_the_place_of_the_cache(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    error = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(hub, "snapshot_download", mock.Mock(side_effect=error))
+    tiny.refused(
+        "disk is full while downloading hf://org/name; .*HF_HOME", reading.find, "hf://org/name"
+    )
 
 
 @pytest.mark.usefixtures("real_hub")
