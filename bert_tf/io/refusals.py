@@ -112,7 +112,8 @@ def is_refused(error: Exception) -> bool:
     names = ("PermissionDeniedError", "FailedPreconditionError")
     if isinstance(error, OSError):
         return error.errno in _REFUSED
-    return type(error).__name__ in names and any(os.strerror(n) in str(error) for n in _REFUSED)
+    words = str(error).lower()
+    return type(error).__name__ in names and any(os.strerror(n).lower() in words for n in _REFUSED)
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -304,6 +304,10 @@ def test_quiet_leaves_results_and_warnings_of_one_command(capsys, training, argu
             "the system refused to open a file (run/logs; Permission denied); correct",
         ),
         (
+            tf.errors.FailedPreconditionError(None, None, "run/logs is not a directory"),
+            "the system refused to open a file (run/logs is not a directory); correct",
+        ),
+        (
             FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
             "No usable temporary directory found in ['/tmp']; set TMPDIR to a folder",
         ),
