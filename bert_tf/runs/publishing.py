@@ -103,7 +103,8 @@ def push(
             return
         with _explained(name):
             address = _upload(hub.HfApi(), folder, name, private, revision)
-    logger.info(f"{address}: open it with bert_tf.load({target!r})")
+    place = f"hf://{name}" + (f"@{revision}" if revision else "")
+    logger.info(f"{address}: open it with bert_tf.load({place!r})")
 
 
 def _upload(api: Any, folder: Path, name: str, private: bool, revision: str | None) -> str:
@@ -193,8 +194,8 @@ def _card(
     lines = ["---", header.to_yaml(), "---", "", f"# {name.partition('/')[2]}", ""]
     lines += [
         f"A `{description.model}` of bert_tf {bert_tf.__version__}: "
-        f"{encoder.model_type} with {encoder.num_hidden_layers} layers of width "
-        f"{encoder.hidden_size}, and a vocabulary of {encoder.vocab_size:,} pieces."
+        f"{encoder.model_type}, layers: {encoder.num_hidden_layers}, width: {encoder.hidden_size}, "
+        f"pieces in the vocabulary: {encoder.vocab_size:,}."
     ]
     opens = f'import bert_tf\n\nmodel = bert_tf.load("hf://{name}")'
     lines += ["", f"```python\n{opens}\n```", "", f"```sh\nbert-tf serve hf://{name}\n```"]
