@@ -38,6 +38,7 @@ from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
+from bert_tf.data.arrow import Table
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.targets import Label, check_class_names, class_names
@@ -134,6 +135,12 @@ class TaskModel(EncoderModel):
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
+    # The columns of tables that are inputs under other names, and the first of which is the target.
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "text_a": ("sentence1",),
+        "text_b": ("sentence2",),
+    }
+    target_columns: ClassVar[tuple[str, ...]] = ("label", "labels")
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
@@ -503,7 +510,32 @@ class TaskModel(EncoderModel):
             targets = as_list(y, target.plural)
             inputs.check_count(values, targets, target.plural)
         weights = inputs.weights_of(sample_weight, values)
-        return Columns(names, values, targets, weights=weights).checked(columns, target)
+        classes = getattr(y, "classes", ())
+        rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
+        return rows.checked(columns, target)
+
+    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+        """The inputs in a table as a dict of columns, and the targets, which may be None.
+
+        Args:
+            table: its columns are named as inputs are, or as in files.
+            target: the name of the column of targets, or the targets; None is `target_columns`.
+
+        Raises:
+            UserError: a column is not there, or is no text.
+        """
+        names = {name: name for name in table.names}
+        for name, others in self.other_names.items():
+            if name not in names and (other := table.first_of(others)):
+                names[name] = other
+        x = {name: table.column(column) for name, column in names.items()}
+        for column in self.columns_of(x):
+            table.check([names.get(column.name, column.name)])
+            if column.rank == 1:
+                table.check_texts([names[column.name]])
+        if target is None and self.target is not None:
+            target = table.first_of(self.target_columns)
+        return x, x[target] if isinstance(target, str) else target
 
     def _batches(
         self, examples: TrainingRows, batch_size: int, seed: int | None, first: int, shuffle: bool
@@ -757,9 +789,9 @@ class TaskModel(EncoderModel):
         """Answers in Python values; on ids, Keras's `predict`.
 
         Args:
-            x: the inputs, as the class says: a column, a tuple of columns, a dataset, or a
-                generator, which is read to its end. A second column may also follow the first. One
-                row gives one answer.
+            x: the inputs, as the class says: a column, a tuple of columns, a table with named
+                columns, a dataset, or a generator, which is read to its end. A second column may
+                also follow the first. One row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             steps: batches to take of a dataset, or as in Keras, as `callbacks` are, for ids.
@@ -770,6 +802,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         options = {name: columns.pop(name) for name in self.answer_options if name in columns}
+        x, _ = inputs.of_table(self, x)
         x = inputs.of_generator(inputs.by_name(x, columns, self.input_names))
         if inputs.is_for_keras(x):
             if options:

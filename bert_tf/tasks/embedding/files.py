@@ -1,13 +1,14 @@
 """Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
 
 import dataclasses
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.data.targets import Number
@@ -17,7 +18,7 @@ from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form
 from bert_tf.tasks.texts.glue import read_glue
 
-FORMATS = (*tables.FORMATS, "sts-b", "nli", "triples", "beir")
+FORMATS = (*tables.FORMATS, *arrow.FORMATS, "sts-b", "nli", "triples", "beir")
 
 # The columns of tables, by what they begin with: those of the texts, and that of the target.
 _SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], Form], ...] = (
@@ -41,6 +42,8 @@ def find_file(folder: Path, file_format: str, split: str) -> Path:
     >>> find_file(Path("beir/scifact"), "beir", "train").as_posix()
     'beir/scifact/qrels/train.tsv'
     """
+    if file_format in arrow.FORMATS:
+        return folder / arrow.default_name(folder, file_format, split)
     names = {
         "sts-b": (f"{split}.tsv", f"sts-{split}.csv"),
         "nli": (f"{split}.tsv", f"{split}_matched.tsv"),
@@ -69,6 +72,8 @@ def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collec
     if file_format == "beir":
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
+    if arrow.reads(path, file_format):
+        return _arrow(path)
     readers = {"sts-b": _sts, "nli": _nli, "triples": _triples}
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
@@ -106,6 +111,46 @@ def _table(path: Path, file_format: str) -> Columns:
     return _rows(path, columns, targets, lines)
 
 
+def _arrow(path: Path) -> Columns:
+    table = arrow.read(path)
+    columns, targets = columns_of(table)
+    rows = range(len(table.data))
+    if targets is not None and len(columns) == 2:
+        return _scored(path, columns, targets, rows, unit="row")
+    return _rows(path, columns, targets, rows, unit="row")
+
+
+def columns_of(table: arrow.Table, target: Any = None) -> tuple[tuple[Sequence[str], ...], Any]:
+    """The texts in a table of Arrow, and the targets; None if there are none.
+
+    The columns are named as in other tables. "negatives" is a column of lists.
+
+    Raises:
+        UserError: a column is not there, or is no text; lists have different lengths.
+    """
+    shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*table.names}), None)
+    if shape is None:
+        known = ", ".join(" and ".join(texts[:2]) for texts, _, _ in _SHAPES)
+        raise UserError(
+            f"{table.source}: no texts among the columns {', '.join(table.names)}; name them as "
+            f"one of {known}"
+        )
+    texts, target = [n for n in shape[0] if n in table.names], target or table.first_of(shape[1])
+    table.check_texts(texts)
+    columns = [*map(table.column, texts)]
+    if _NEGATIVES in table.names and not shape[1]:
+        table.check_texts([_NEGATIVES], rank=2)
+        lists = table.column(_NEGATIVES)
+        counts = {*map(len, lists)}
+        if len(counts) > 1:
+            raise UserError(
+                f"{table.source}: {_NEGATIVES} has lists of {min(counts)} and of {max(counts)} "
+                "texts; give all rows the same number"
+            )
+        columns += [lists.map(operator.itemgetter(place)) for place in range(max(counts))]
+    return tuple(columns), table.column(target) if isinstance(target, str) else target
+
+
 def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The known columns of every row; of a list of negatives, "negatives 1" and so on."""
     wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
@@ -122,8 +167,9 @@ def _rows(
     columns: tuple[Sequence[str], ...],
     targets: Sequence[Any] | None = None,
     lines: Sequence[int] | None = None,
+    **others: Any,
 ) -> Columns:
-    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path)
+    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path, **others)
     return rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
 
 
@@ -133,10 +179,11 @@ def _scored(
     written: Sequence[str],
     lines: Sequence[int],
     highest: float = 1.0,
+    **others: Any,
 ) -> Columns:
     """Pairs with scores, which are divided by `highest`."""
     known = [Number().from_text(each) if isinstance(each, str) else each for each in written]
-    rows = _rows(path, columns, known, lines)
+    rows = _rows(path, columns, known, lines, **others)
     scores = np.array(rows.targets, np.float32) / np.float32(highest)
     return dataclasses.replace(rows, targets=scores.tolist())
 

@@ -14,6 +14,7 @@ from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
 from bert_tf.config.arguments import checked, checked_argument
+from bert_tf.data.arrow import Table
 from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -33,6 +34,7 @@ from bert_tf.tasks.embedding.data import (
     names_of,
     numbered,
 )
+from bert_tf.tasks.embedding.files import columns_of
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.pooling import (
     ACTIVATIONS,
@@ -491,6 +493,11 @@ class TextEmbedder(TaskModel):
             tuple(x) if isinstance(x, Mapping) else names_of(len(x) if isinstance(x, tuple) else 1)
         )
         return tuple(map(TextColumn, names))
+
+    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+        # A file and a table have the same columns.
+        texts, y = columns_of(table, target)
+        return dict(zip(names_of(len(texts)), texts, strict=True)), y
 
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False

@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data import arrow
+from bert_tf.data.arrow import ArrowRows
 from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, quoted
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json_lines, whole_value
 
-FORMATS = ("swag", "codah", "jsonl")
+FORMATS = ("swag", "codah", "jsonl", *arrow.FORMATS)
 COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
 
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
@@ -100,11 +102,11 @@ def read_choices(path: Path, file_format: str) -> Columns:
         UserError: a missing column or key, another number of choices than in the row before, an
             empty choice, a label that is none of them, no rows; with the line.
     """
+    is_arrow = arrow.reads(path, file_format)
     readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
-    rows, target = (
-        Columns.of_file(path, ("context", "choices"), readers[file_format](path)),
-        ChoiceNumber(),
-    )
+    found = _arrow(path) if is_arrow else readers.get(file_format, _json_lines)(path)
+    unit, target = "row" if is_arrow else "line", ChoiceNumber()
+    rows = Columns.of_file(path, ("context", "choices"), found, unit=unit)
     labels = [
         None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
         for each in rows.known_targets()
@@ -135,6 +137,15 @@ def _codah(path: Path) -> Iterator[_Row]:
             )
         label = fields[_ANSWER] if len(fields) > _ANSWER else None
         yield line, fields[_CONTEXT], tuple(fields[_FIRST_ENDING:_ANSWER]), label
+
+
+def _arrow(path: Path) -> ArrowRows:
+    table = arrow.read(path)
+    choices = table.first_of(_CHOICES) or _CHOICES[0]
+    table.check_texts(["context"])
+    table.check_texts([choices], rank=2)
+    names = ["context", choices, *({"label"} & {*table.names})]
+    return table.rows(names, lambda n, row: (n, row["context"], row[choices], row.get("label")))
 
 
 def _json_lines(path: Path) -> Iterator[_Row]:

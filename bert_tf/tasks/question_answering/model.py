@@ -126,6 +126,7 @@ class QuestionAnswerer(TaskModel):
     answer_names = ("answer", *_NUMBERS, "nbest_answers", "nbest_scores")
     ids_answer_names = (*_NUMBERS, *_NBEST, "start_logits", "end_logits")
     padded_lists = (("nbest_answers", "nbest_scores"),)
+    target_columns = ("answers", "answer")
     setting_names = (
         "unanswerable",
         "max_length",
