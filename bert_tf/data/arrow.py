@@ -152,6 +152,13 @@ class Table:
                     f"{self._columns}"
                 )
 
+    def text_column(self) -> str:
+        """The column `text`, or the only one of texts. Raises UserError if there is none."""
+        texts = [field.name for field in self.data.schema if _TEXT.fullmatch(str(field.type))]
+        name = texts[0] if len(texts) == 1 else "text"
+        self.check_texts([name])
+        return name
+
     def first_of(self, names: Sequence[str]) -> str | None:
         """The first of some names that a column has."""
         return next((name for name in names if name in self.names), None)

@@ -37,10 +37,11 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
-from bert_tf.console import logger
+from bert_tf.console import Progress, logger
 from bert_tf.data.arrow import Table
-from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
+from bert_tf.data.batching import EncodedRows, TrainingRows, flat, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
+from bert_tf.data.mapped import joined
 from bert_tf.data.targets import Label, check_class_names, class_names
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
@@ -68,6 +69,8 @@ ONE: tuple[Column, ...] = (TextColumn("text"),)
 PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
 # Texts that are tokenized at a time.
 _CHUNK = 1024
+# Rows whose tokens are counted at a time.
+_COUNTED = 2**16
 # Requests of one text, and of two.
 _EXAMPLES = {
     1: (["What a lovely film."],),
@@ -152,6 +155,8 @@ class TaskModel(EncoderModel):
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
+    # The folder in which `examples` keeps tokenized rows; None is memory. See `mapped.joined`.
+    tokens: Path | None = None
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
     # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
@@ -292,8 +297,13 @@ class TaskModel(EncoderModel):
         return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts, or pairs of texts, as ids without padding."""
-        return EncodedRows.gather(map(self.packed, in_chunks(columns, _CHUNK)))
+        """Texts, or pairs of texts, as ids without padding; `examples` keeps them in `tokens`."""
+        return EncodedRows.of_arrays(
+            joined(lambda first: map(self._flat, in_chunks(columns, _CHUNK, first)), self.tokens)
+        )
+
+    def _flat(self, texts: Sequence[tf.Tensor]) -> dict[str, np.ndarray]:
+        return flat(self.packed(texts))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have more tokens than the model reads, so that their texts are cut.
@@ -303,6 +313,12 @@ class TaskModel(EncoderModel):
         """
         if not self.cuts_texts:
             return 0
+        count = len(columns[0]) if columns else 0
+        starts = range(0, count, _COUNTED)
+        parts = ([column[start : start + _COUNTED] for column in columns] for start in starts)
+        return sum(map(self._count_cut, parts))
+
+    def _count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         is_read = long_texts.reader(self).reads
         rows = [
             [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
@@ -1235,15 +1251,26 @@ class Asked(NamedTuple):
     signature: str = "serving_default"
 
 
-def in_chunks(columns: Sequence[Sequence[Text]], size: int) -> Iterator[list[tf.Tensor]]:
+def in_chunks(
+    columns: Sequence[Sequence[Text]],
+    size: int,
+    first: int = 0,
+    title: str = "tokenizing",
+    unit: str = "rows",
+) -> Iterator[list[tf.Tensor]]:
     """Columns of texts as tensors, string [rows] each, of so many rows at a time.
+
+    `first` chunks are left out. Progress is shown under the title.
 
     >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
     [[b'a', b'b'], [b'c']]
     """
-    for start in range(0, len(columns[0]), size):
-        chunk = [[*map(encoded, column[start : start + size])] for column in columns]
-        yield [tf.constant(texts, tf.string) for texts in chunk]
+    rows = len(columns[0])
+    with Progress(title, rows, first * size, unit) as progress:
+        for start in range(first * size, rows, size):
+            chunk = [[*map(encoded, column[start : start + size])] for column in columns]
+            yield [tf.constant(texts, tf.string) for texts in chunk]
+            progress.update(min(start + size, rows), line=True)
 
 
 def _weights(

@@ -41,7 +41,7 @@ class EmbeddingTask(Task):
         if data.format not in (*tables.FORMATS, *arrow.FORMATS):
             return _SPEARMAN if data.format == "sts-b" else _NDCG
         path = _path(config, "dev")
-        is_there = data.format in arrow.FORMATS or path.is_file()
+        is_there = data.format == "datasets" or arrow.files_of(path)
         rows = files.read(path, data.format) if is_there else None
         is_scored = isinstance(rows, Columns) and form_of(rows) == "scores"
         return _SPEARMAN if is_scored else _NDCG
