@@ -125,22 +125,12 @@ class _Data:
             say_cut(model, rows.values)
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
-            model.tokens = self._folder_of(model, rows)
-            examples = model.examples(rows, self.task.class_weight)
+            weights = self.task.class_weight
+            model.tokens = cache_of(model, rows, weights) if is_large(rows) else None
+            examples = model.examples(rows, weights)
             model.tokens = None
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
-
-    def _folder_of(self, model: TaskModel, rows: Any) -> Path | None:
-        """Where many rows of a table of Arrow are kept when they are tokenized; None is memory."""
-        columns = rows.values if isinstance(rows, Columns) else ()
-        if not any(isinstance(each, ArrowRows) for each in columns) or len(rows) < _MANY_ROWS:
-            return None
-        how = [__version__, self.tokenizer.settings.to_dict(), self.tokenizer.vocabulary]
-        how += [type(model).__name__, model.settings, model.labels, self.task.class_weight]
-        folder = cache_folder() / "tokens" / of_rows(rows, how)
-        logger.info(f"{len(rows):,} rows are tokenized once, in {folder}")
-        return folder
 
     @functools.cached_property
     def _unlabelled(self) -> list[Any]:
@@ -175,6 +165,22 @@ class _Data:
     def dev_fingerprint(self) -> str:
         """What identifies the dev data."""
         return of_files(self.task.sources("dev"))
+
+
+def is_large(rows: Any) -> bool:
+    """Whether rows are so many, and of Parquet or `datasets`, that their tokens are cached."""
+    columns = rows.values if isinstance(rows, Columns) else ()
+    return any(isinstance(each, ArrowRows) for each in columns) and len(rows) >= _MANY_ROWS
+
+
+def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:
+    """The folder of the tokenized rows: that of the data, the tokenizer and the settings."""
+    tokenizer = model.tokenizer
+    how = [__version__, tokenizer.settings.to_dict(), tokenizer.vocabulary, class_weight]
+    how += [type(model).__name__, model.settings, model.labels]
+    folder = cache_folder() / "tokens" / of_rows(rows, how)
+    logger.info(f"{rows.source}: {len(rows):,} rows are tokenized once, into {folder}")
+    return folder
 
 
 def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
