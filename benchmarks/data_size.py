@@ -224,23 +224,23 @@ def tokenize(folder: Path) -> None:
     tokenizer.tokenize(["once"])
     corpus = Corpus(folder, "sentence_per_line")
     print(f"{corpus.size / 1e9:.2f} GB of text")
-    print(f"{'tenth':>6}{'seconds':>9}{'MB/s':>7}{'cores':>7}{'peak MB':>9}")
-    then, tenth = (time.monotonic(), time.process_time()), 1
-    began = then
+    print(f"{'GB':>6}{'seconds':>9}{'MB/s':>7}{'cores':>7}{'peak MB':>9}")
+    then = began = (time.monotonic(), time.process_time(), 0)
 
-    def update() -> None:
-        nonlocal then, tenth
-        if corpus.position >= corpus.size * tenth / 10:
-            now = (time.monotonic(), time.process_time())
-            seconds, busy = (a - b for a, b in zip(now, then, strict=True))
+    def update(share: float = 0.1) -> None:
+        nonlocal then
+        now = (time.monotonic(), time.process_time(), corpus.position)
+        seconds, busy, size = (a - b for a, b in zip(now, then, strict=True))
+        if size > corpus.size * share:
             print(
-                f"{tenth:6}{seconds:9.1f}{corpus.size / 1e7 / seconds:7.1f}{busy / seconds:7.2f}"
-                f"{peak_bytes() / 1e6:9.0f}",
+                f"{corpus.position / 1e9:6.2f}{seconds:9.1f}{size / 1e6 / seconds:7.1f}"
+                f"{busy / seconds:7.2f}{peak_bytes() / 1e6:9.0f}",
                 flush=True,
             )
-            then, tenth = now, tenth + 1
+            then = now
 
     shards = write_token_shards(corpus, tokenizer, folder.parent / "tokens", progress=update)
+    update(0.0)
     tokens = sum(shard.tokens for part in shards.parts.values() for shard in part)
     seconds = time.monotonic() - began[0]
     busy = time.process_time() - began[1]
