@@ -20,7 +20,6 @@ from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 
 FORMATS = ("parquet", "datasets")
-EXTRA = "datasets"
 
 # Rows that are in memory at a time.
 _READ = 1024
@@ -31,23 +30,21 @@ _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parque
 # What `Dataset.save_to_disk` writes beside the rows.
 _SAVED = "state.json"
 # On the Hub: owner/name or name, a configuration, a revision.
-_HUB = re.compile(r"(?:hf://(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?")
-_TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*", re.ASCII)
+_HUB = re.compile(r"(?:hf:/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?")
+_TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
 _LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
 
 Make = Callable[[int, dict[str, Any]], Any]
 
 
 class ArrowRows(Sequence[Any]):
-    """What is made of the rows of a table; it is made when it is read, and not kept.
-
-    Its slices are of the same kind.
+    """What is made of the rows of a table when it is read, and not kept; so are its slices.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"text": ["a film", "a play"]})
     >>> rows = ArrowRows(table, lambda number, row: (number, row["text"]))
-    >>> len(rows), rows[1], [*rows[1:]]
-    (2, (1, 'a play'), [(1, 'a play')])
+    >>> len(rows), rows[1], [*rows[1:]], [*rows.map(len)]
+    (2, (1, 'a play'), [(1, 'a play')], [2, 2])
 
     Args:
         table: a `pyarrow.Table`.
@@ -88,15 +85,9 @@ class ArrowRows(Sequence[Any]):
                 yield self._make(next(numbers), row)
 
     def map(self, function: Callable[[Any], Any]) -> "ArrowRows":
-        """What a function makes of each of them.
-
-        >>> import pyarrow
-        >>> [*ArrowRows(pyarrow.table({"n": [1, 2]}), lambda number, row: row["n"]).map(str)]
-        ['1', '2']
-        """
-        return ArrowRows(
-            self._table, lambda number, row: function(self._make(number, row)), self._first
-        )
+        """What a function makes of each of them."""
+        make = self._make
+        return ArrowRows(self._table, lambda *row: function(make(*row)), self._first)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,21 +120,19 @@ class Table:
     def check(self, columns: Sequence[str]) -> None:
         """Raises UserError if a column is not there, or is there twice."""
         for name in columns:
+            if self.names.count(name) > 1:
+                raise UserError(f"{self.source}: two columns are named {name!r}; rename one")
             if name not in self.names:
                 near = difflib.get_close_matches(name, self.names, 1, 0.5)
                 nearest = f", of which {near[0]!r} is the nearest" if near else ""
                 raise UserError(f"{self.source}: no column {name!r}; {self._columns}{nearest}")
-            if self.names.count(name) > 1:
-                raise UserError(
-                    f"{self.source}: two columns are named {name!r}; rename one of them"
-                )
 
     def check_texts(self, columns: Sequence[str], rank: int = 1) -> None:
         """Raises UserError as `check`, or if a column is not of texts, or with rank 2 of lists."""
         self.check(columns)
         for name in columns:
             found = inner = self.data.schema.field(name).type
-            if is_list := bool(_LIST.fullmatch(str(found))):
+            if is_list := self._is_list(name):
                 inner = found.value_type
             if is_list != (rank == 2) or not _TEXT.fullmatch(str(inner)):
                 kind = "string" if rank == 1 else "list of strings"
@@ -151,13 +140,6 @@ class Table:
                     f"{self.source}: the column {name!r} has the type {found}, not {kind}; "
                     f"{self._columns}"
                 )
-
-    def text_column(self) -> str:
-        """The column `text`, or the only one of texts. Raises UserError if there is none."""
-        texts = [field.name for field in self.data.schema if _TEXT.fullmatch(str(field.type))]
-        name = texts[0] if len(texts) == 1 else "text"
-        self.check_texts([name])
-        return name
 
     def first_of(self, names: Sequence[str]) -> str | None:
         """The first of some names that a column has."""
@@ -184,22 +166,24 @@ class Table:
 
     def column(self, name: str) -> ArrowRows:
         """The values of a column."""
-        values = self.rows([name]).map(lambda row: row[name])
+        values = self.rows([name], lambda number, row: row[name])
         values.classes = self.classes(name)
         return values
 
     def labelled(self, column: str) -> "Table":
         """The rows that have a class, if only some have; a message counts the others."""
-        if not self.classes(column) or _LIST.fullmatch(str(self.data.schema.field(column).type)):
+        if not self.classes(column) or self._is_list(column):
             return self
-        compute = optional("pyarrow.compute", EXTRA, self.source)
+        compute = optional("pyarrow.compute", "datasets", self.source)
         has_class = compute.fill_null(compute.greater_equal(self.data[column], 0), False)
-        kept = compute.sum(has_class).as_py() or 0
-        if kept in (0, len(self.data)):
+        lost = len(self.data) - (compute.sum(has_class).as_py() or 0)
+        if lost in (0, len(self.data)):
             return self
-        left_out = len(self.data) - kept
-        logger.warning(f"{self.source}: rows skipped because they have no label: {left_out}")
+        logger.warning(f"{self.source}: rows skipped because they have no label: {lost}")
         return dataclasses.replace(self, data=self.data.filter(has_class))
+
+    def _is_list(self, column: str) -> bool:
+        return bool(_LIST.fullmatch(str(self.data.schema.field(column).type)))
 
     @property
     def _columns(self) -> str:
@@ -219,7 +203,8 @@ def reads(path: Path, file_format: str) -> bool:
     >>> reads(Path("glue/train"), "datasets"), reads(Path("other.csv"), "parquet")
     (True, False)
     """
-    return path.suffix in _KINDS or file_format in FORMATS and not path.is_file()
+    is_other = path.is_file() or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
+    return path.suffix in _KINDS or file_format in FORMATS and not is_other
 
 
 def default_name(folder: Path, file_format: str, split: str) -> str:
@@ -251,47 +236,42 @@ def files_of(path: Path) -> list[Path]:
 def read(path: Path) -> Table:
     """The rows of a file, a glob or a folder, or else of a split of the data set `path.parent`.
 
-    Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli, where mnli is the
-    configuration, or stanfordnlp/sst2@main, where main is the revision.
+    Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
+    configuration and a revision.
+
+    >>> import pyarrow.parquet
+    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["a film"]}), "films.parquet")
+    >>> [*read(Path("films.parquet")).column("text")]
+    ['a film']
 
     Raises:
         UserError: the extra datasets is not installed, there is nothing of that name, or it cannot
             be read.
     """
-    purpose = f"{path}: to read it, bert_tf"
-    optional("pyarrow", EXTRA, purpose)
-    datasets = optional("datasets", EXTRA, purpose)
-    files = [] if (path / _SAVED).is_file() else files_of(path)
-    files = [file for file in files if file.suffix in _KINDS] or files
+    datasets = optional("datasets", "datasets", f"{path}: to read it, bert_tf")
+    is_saved, folder = (path / _SAVED).is_file(), str(path.parent)
+    files = [] if is_saved else [file for file in files_of(path) if file.suffix in _KINDS]
+    named = _HUB.fullmatch(folder)
+    is_split = path.suffix not in _KINDS and not path.exists()
+    if not (files or is_saved or is_split and (path.parent.is_dir() or named)):
+        kinds = ", ".join(_KINDS)
+        raise UserError(f"{path}: no such file or split; files end in {kinds}; check data.path")
     try:
         if files:
-            kind = _KINDS.get(files[0].suffix)
-            if kind is None:
-                raise UserError(f"{files[0]} does not end in {', '.join(_KINDS)}; rename it")
             names = [*map(str, files)]
+            kind = _KINDS[files[0].suffix]
             found = datasets.load_dataset(kind, data_files=names, split="train")
-        elif path.is_dir():
+        elif is_saved:
             found = datasets.load_from_disk(str(path))
-        elif path.suffix in _KINDS:
-            raise UserError(f"no file matches {path}; check data.path and the names of the splits")
+        elif path.parent.is_dir() or named is None:
+            found = datasets.load_dataset(folder, split=path.name)
         else:
-            found = _split(datasets, str(path.parent), path.name)
-    except UserError:
-        raise
+            found = datasets.load_dataset(named[1], named[2], revision=named[3], split=path.name)
     # Hub, files and the scripts of data sets fail in many ways.
     except Exception as error:
-        cause = error.__cause__ or error
-        raise UserError(f"{path} cannot be read by datasets: {one_line(cause)}") from error  # type: ignore[arg-type]
+        cause: Any = error.__cause__ or error
+        raise UserError(f"{path} cannot be read by datasets: {one_line(cause)}") from error
     return of_object(found, str(path))
-
-
-def _split(datasets: Any, name: str, split: str) -> Any:
-    if Path(name).is_dir():
-        return datasets.load_dataset(name, split=split)
-    named = _HUB.fullmatch(name.replace("hf:/", "hf://", 1))
-    if named is None:
-        raise UserError(f"there is no folder {name}, and it is no name of a data set on the Hub")
-    return datasets.load_dataset(named[1], named[2], revision=named[3], split=split)
 
 
 def is_table(given: Any) -> bool:
@@ -310,25 +290,26 @@ def _is_dataset(given: Any) -> bool:
 
 
 def of_object(given: Any, source: str) -> Table:
-    """A value for which `is_table` holds as a table.
+    """A value for which `is_table` holds as a table; `source` names it in messages.
+
+    >>> import pandas
+    >>> of_object(pandas.DataFrame({"text": ["a film"]}), "x").names
+    ['text']
 
     Raises:
         UserError: the extra datasets is not installed, or a column holds values of several types.
     """
-    pyarrow = optional("pyarrow", EXTRA, f"{source} is a table, which")
+    pyarrow = optional("pyarrow", "datasets", f"{source} is a table, which")
     try:
         if not _is_dataset(given):
-            return Table(
-                given if isinstance(given, pyarrow.Table) else pyarrow.table(given), source
-            )
+            is_plain = isinstance(given, pyarrow.Table)
+            return Table(given if is_plain else pyarrow.table(given), source)
         if isinstance(given, Mapping):
             raise UserError(f"{source} has the splits {', '.join(given)}; give one of them")
         if not hasattr(given, "data"):
-            raise UserError(
-                f"{source} is a stream, whose rows cannot be read in another order; give a Dataset"
-            )
+            raise UserError(f"{source} is a stream, and rows are read in any order; give a Dataset")
         # Rows that were selected or shuffled have indices, and are copied.
-        plain = given.with_format("arrow")
-        return Table(given.data.table if given._indices is None else plain[:], source)
+        is_whole = given._indices is None
+        return Table(given.data.table if is_whole else given.with_format("arrow")[:], source)
     except pyarrow.ArrowException as error:
         raise UserError(f"{source} cannot be read as columns: {one_line(error)}") from error

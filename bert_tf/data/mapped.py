@@ -20,10 +20,10 @@ _INDEX, _LOCK = "index.json", "lock"
 # Pieces that are written at a time, and the seconds between two looks at another process's work.
 _PIECES, _WAIT = 16, 0.5
 
-Piece = Mapping[str, np.ndarray]
+Pieces = Callable[[int], Iterator[Mapping[str, np.ndarray]]]
 
 
-def joined(pieces: Callable[[int], Iterator[Piece]], folder: Path | None) -> dict[str, np.ndarray]:
+def joined(pieces: Pieces, folder: Path | None) -> dict[str, np.ndarray]:
     """The pieces of arrays, joined along the first axis, by name.
 
     >>> def pieces(first):
@@ -32,8 +32,7 @@ def joined(pieces: Callable[[int], Iterator[Piece]], folder: Path | None) -> dic
     ([0, 0, 1, 1, 2, 4], [0, 0, 1, 1, 2, 4])
 
     Args:
-        pieces: gives the pieces from that of a number on; their names and order are always the
-            same.
+        pieces: gives those from a number on; their names and their order are always the same.
         folder: where the arrays are kept. What is there already is not made again, even if the
             process that made it was killed. Of several processes one writes, and the others wait.
             None keeps them in memory.
@@ -42,11 +41,7 @@ def joined(pieces: Callable[[int], Iterator[Piece]], folder: Path | None) -> dic
         UserError: the folder cannot be written, or the disk is full.
     """
     if folder is None:
-        parts: dict[str, list[np.ndarray]] = {}
-        for piece in pieces(0):
-            for name, each in piece.items():
-                parts.setdefault(name, []).append(each)
-        return {name: np.concatenate(each) for name, each in parts.items()}
+        return _together([*pieces(0)])
     with explained(folder), _alone_in(folder):
         state = _state(folder)
         if not state["finished"]:
@@ -54,14 +49,18 @@ def joined(pieces: Callable[[int], Iterator[Piece]], folder: Path | None) -> dic
     return {name: _mapped(folder / name, *form) for name, form in state["arrays"].items()}
 
 
+def _together(pieces: list[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    names = pieces[0] if pieces else ()
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in names}
+
+
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Waits until no other process works in a folder."""
     make_folder(folder)
-    lock = folder / _LOCK
-    lock.touch()
+    (folder / _LOCK).touch()
     for attempt in itertools.count():
-        with locked(lock) as is_mine:
+        with locked(folder / _LOCK) as is_mine:
             if is_mine is not False:
                 yield
                 return
@@ -72,42 +71,31 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def _state(folder: Path) -> dict[str, Any]:
     """How far the arrays in a folder are: their forms, [dtype, shape], and the pieces in them."""
+    new = {"done": 0, "finished": False, "arrays": {}}
     try:
-        state = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
-        sizes = {name: _bytes(*form) for name, form in state["arrays"].items()}
-        if all((folder / name).stat().st_size >= size for name, size in sizes.items()):
-            return {"done": int(state["done"]), "finished": bool(state["finished"])} | state
-    except FileNotFoundError:
-        pass
-    except (ValueError, KeyError, TypeError, AttributeError):
-        logger.info(f"{folder / _INDEX} is damaged; starting from the beginning")
-    return {"done": 0, "finished": False, "arrays": {}}
+        state = new | json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        forms = state["arrays"].items()
+        if all((folder / name).stat().st_size >= _bytes(*form) for name, form in forms):
+            return state
+    except (OSError, ValueError, TypeError, AttributeError):
+        pass  # there is none, or it is damaged
+    return new
 
 
-def _write(pieces: Callable[[int], Iterator[Piece]], folder: Path, state: dict[str, Any]) -> None:
-    waiting: list[Piece] = []
-
-    def flush() -> None:
-        for name in waiting[0] if waiting else ():
-            new = np.concatenate([piece[name] for piece in waiting])
+def _write(pieces: Pieces, folder: Path, state: dict[str, Any]) -> None:
+    found = pieces(state["done"])
+    while not state["finished"]:
+        some = [*itertools.islice(found, _PIECES)]
+        for name, new in _together(some).items():
             dtype, shape = state["arrays"].get(name, (new.dtype.str, (0, *new.shape[1:])))
-            with open(folder / name, "r+b" if (folder / name).exists() else "w+b") as file:
+            with open(folder / name, "ab") as file:
                 file.truncate(_bytes(dtype, shape))
-                file.seek(0, os.SEEK_END)
                 file.write(np.ascontiguousarray(new).data)
                 file.flush()
                 os.fsync(file.fileno())
             state["arrays"][name] = [dtype, [shape[0] + len(new), *shape[1:]]]
-        state["done"] += len(waiting)
-        waiting.clear()
+        state |= {"done": state["done"] + len(some), "finished": len(some) < _PIECES}
         write_text(folder / _INDEX, json.dumps(state))
-
-    for piece in pieces(state["done"]):
-        waiting.append(piece)
-        if len(waiting) == _PIECES:
-            flush()
-    state["finished"] = True
-    flush()
 
 
 def _bytes(dtype: str, shape: list[int]) -> int:

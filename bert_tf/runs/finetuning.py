@@ -14,7 +14,7 @@ from bert_tf.asking import say_cut
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.config.run import CalibratedRun, FinetuningRun
 from bert_tf.console import logger
-from bert_tf.data.arrow import ArrowRows
+from bert_tf.data import arrow
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.data.columns import Columns
 from bert_tf.distillation.teaching import Teaching
@@ -126,11 +126,16 @@ class _Data:
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
             weights = self.task.class_weight
-            model.tokens = cache_of(model, rows, weights) if is_large(rows) else None
+            model.tokens = cache_of(model, rows, weights) if self._is_large(rows) else None
             examples = model.examples(rows, weights)
             model.tokens = None
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
+
+    def _is_large(self, rows: Any) -> bool:
+        """Whether the rows, of Parquet or `datasets`, are so many that their tokens are cached."""
+        is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
+        return is_arrow and len(rows) >= _MANY_ROWS
 
     @functools.cached_property
     def _unlabelled(self) -> list[Any]:
@@ -165,12 +170,6 @@ class _Data:
     def dev_fingerprint(self) -> str:
         """What identifies the dev data."""
         return of_files(self.task.sources("dev"))
-
-
-def is_large(rows: Any) -> bool:
-    """Whether rows are so many, and of Parquet or `datasets`, that their tokens are cached."""
-    columns = rows.values if isinstance(rows, Columns) else ()
-    return any(isinstance(each, ArrowRows) for each in columns) and len(rows) >= _MANY_ROWS
 
 
 def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:

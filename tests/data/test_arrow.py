@@ -110,7 +110,7 @@ def test_wrong_columns_are_named_with_those_that_are_there():
     with pytest.raises(UserError, match="'texts' has the type string, not list of strings; the"):
         table.check_texts(["texts"], rank=2)
     twice = arrow.of_object(pa.table([["a"], ["b"]], names=["text", "text"]), "x")
-    with pytest.raises(UserError, match="x: two columns are named 'text'; rename one of them"):
+    with pytest.raises(UserError, match="x: two columns are named 'text'; rename one"):
         twice.check_texts(["text"])
 
 
@@ -121,14 +121,14 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path, data_set):
     pq.write_table(data_set.data.table, tmp_path / "folder/train.parquet")
     for name, said in (
         ("bad.parquet", "bad.parquet cannot be read by datasets: ArrowInvalid: "),
-        ("none.parquet", "no file matches .*none.parquet; check data.path"),
-        ("other.txt", "other.txt does not end in .parquet, .arrow, .feather; rename it"),
+        ("none.parquet", "none.parquet: no such file or split; .*; check data.path"),
+        ("other.txt", "other.txt: .*; files end in .parquet, .arrow, .feather; check"),
         ("folder/dev", 'dev cannot be read by datasets: ValueError: Unknown split "dev"'),
     ):
         with pytest.raises(UserError, match=said) as error:
             arrow.read(tmp_path / name)
         assert "\n" not in str(error.value)
-    with pytest.raises(UserError, match="no name of a data set on the Hub"):
+    with pytest.raises(UserError, match="no such folder/train: no such file or split"):
         arrow.read(Path("no such folder/train"))
     with pytest.raises(UserError, match="cannot be read by datasets: "):
         arrow.read(Path("nobody/nothing/train"))  # the tests are offline

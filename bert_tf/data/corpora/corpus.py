@@ -18,7 +18,7 @@ TFDS has prepared, or a list of these, and `data.split` is written as in TFDS, s
 `train[:10%]`. Each example is one document of running text: the feature `text`, or the only feature
 that is text. Data sets that are not on this machine yet are downloaded to TFDS's own folder.
 
-With format `parquet` and `datasets`, a document is the column `text` of a row, or its only text;
+With format `parquet` and `datasets`, a document is the column `text` of a row, or its only column;
 `data.path` is as in fine-tuning, and `data.split` that of the data set.
 """
 
@@ -210,13 +210,12 @@ class Corpus(AnyCorpus):
 
 
 class ArrowCorpus(AnyCorpus):
-    """The documents of Parquet and Arrow files, or of a data set of the Hugging Face Hub.
+    """The documents of Parquet and Arrow files, or of a data set, by `data.path` and `data.split`.
 
-    Each row is one document of running text: the column `text`, or the only column of text.
-
-    Args:
-        path: `data.path`; of format parquet files, folders or globs.
-        split: of format datasets, `data.split`; None for parquet.
+    >>> import pyarrow.parquet
+    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["It ran. It sat."]}), "a.parquet")
+    >>> list(ArrowCorpus("a.parquet", None))
+    [['It ran.', 'It sat.']]
 
     Attributes:
         parts: stretches of the tables, by their names and first rows.
@@ -224,14 +223,14 @@ class ArrowCorpus(AnyCorpus):
         size: documents of all of them.
 
     Raises:
-        UserError: as `arrow.read`; there is no such column.
+        UserError: as `arrow.read`; there is no column of texts.
     """
 
     unit, unit_size = "documents", 1
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], split: str | None):
-        names = [Path(each) for each in ([path] if isinstance(path, str | os.PathLike) else path)]
-        self.names = [name / split if split else name for name in names]
+        names = [path] if isinstance(path, str | os.PathLike) else path
+        self.names = [Path(name) / split if split else Path(name) for name in names]
         self.files = [file for name in self.names for file in arrow.files_of(name)]
         sizes = {name: len(_texts(name)) for name in self.names}
         self.parts = [(name, at) for name in sizes for at in range(0, sizes[name], _ROWS)]
@@ -248,7 +247,9 @@ class ArrowCorpus(AnyCorpus):
 @functools.lru_cache(maxsize=8)
 def _texts(path: Path) -> arrow.ArrowRows:
     table = arrow.read(path)
-    return table.column(table.text_column())
+    name = table.names[0] if len(table.names) == 1 else "text"
+    table.check_texts([name])
+    return table.column(name)
 
 
 class TfdsCorpus(AnyCorpus):

@@ -1,7 +1,6 @@
 """Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
 
 import dataclasses
-import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,13 +72,34 @@ def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collec
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
     if arrow.reads(path, file_format):
-        return _arrow(path)
+        return of_table(arrow.read(path), path)
     readers = {"sts-b": _sts, "nli": _nli, "triples": _triples}
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
 
 def _table(path: Path, file_format: str) -> Columns:
-    rows = list(_rows_of_table(path, file_format))
+    return _of_rows(path, [*_rows_of_table(path, file_format)])
+
+
+def of_table(table: arrow.Table, path: Path) -> Columns:
+    """The rows of a table of Arrow, whose columns are named as those of files.
+
+    >>> import pyarrow
+    >>> table = arrow.Table(pyarrow.table({"anchor": ["a cat"], "positive": ["the cat"]}), "x")
+    >>> of_table(table, Path("x")).values
+    (['a cat'], ['the cat'])
+
+    Raises:
+        UserError: as `read`, or a column has another type.
+    """
+    names = [name for name in (*_KNOWN, _NEGATIVES) if name in table.names]
+    targets = {name for _, kinds, _ in _SHAPES for name in kinds}
+    table.check_texts([name for name in names if name not in {*targets, _NEGATIVES}])
+    rows = table.rows(names, lambda n, row: (n, _numbered(row, f"{path}, row {n}")))
+    return _of_rows(path, [*rows], unit="row")
+
+
+def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "line") -> Columns:
     if not rows:
         raise UserError(f"{path} has no rows")
     line, first = rows[0]
@@ -87,8 +107,8 @@ def _table(path: Path, file_format: str) -> Columns:
     shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*first}), None)
     if shape is None:
         raise UserError(
-            f"{path}, line {line}: no text columns; name them sentence1 and sentence2, anchor and "
-            "positive, query and positive, or text"
+            f"{path}, {unit} {line}: no text columns; name them sentence1 and sentence2, anchor "
+            "and positive, query and positive, or text"
         )
     known, kinds, form = shape
     negatives = (name for name in first if name.startswith(f"{_NEGATIVES} "))
@@ -97,58 +117,18 @@ def _table(path: Path, file_format: str) -> Columns:
     for line, row in rows:
         for name in (*texts, *filter(None, [target])):
             if name not in row:
-                raise UserError(f"{path}, line {line}: no {name}, unlike earlier rows; add it")
+                raise UserError(f"{path}, {unit} {line}: no {name}, unlike earlier rows; add it")
         if len(row) > len(first):
             raise UserError(
-                f"{path}, line {line}: more texts than in earlier rows; give all rows the same "
+                f"{path}, {unit} {line}: more texts than in earlier rows; give all rows the same "
                 "columns"
             )
     columns = tuple([row[name] for _, row in rows] for name in texts)
     targets = None if target is None else [row[target] for _, row in rows]
     lines = [line for line, _ in rows]
     if targets is not None and form == "scores":
-        return _scored(path, columns, targets, lines)
-    return _rows(path, columns, targets, lines)
-
-
-def _arrow(path: Path) -> Columns:
-    table = arrow.read(path)
-    columns, targets = columns_of(table)
-    rows = range(len(table.data))
-    if targets is not None and len(columns) == 2:
-        return _scored(path, columns, targets, rows, unit="row")
-    return _rows(path, columns, targets, rows, unit="row")
-
-
-def columns_of(table: arrow.Table, target: Any = None) -> tuple[tuple[Sequence[str], ...], Any]:
-    """The texts in a table of Arrow, and the targets; None if there are none.
-
-    The columns are named as in other tables. "negatives" is a column of lists.
-
-    Raises:
-        UserError: a column is not there, or is no text; lists have different lengths.
-    """
-    shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*table.names}), None)
-    if shape is None:
-        known = ", ".join(" and ".join(texts[:2]) for texts, _, _ in _SHAPES)
-        raise UserError(
-            f"{table.source}: no texts among the columns {', '.join(table.names)}; name them as "
-            f"one of {known}"
-        )
-    texts, target = [n for n in shape[0] if n in table.names], target or table.first_of(shape[1])
-    table.check_texts(texts)
-    columns = [*map(table.column, texts)]
-    if _NEGATIVES in table.names and not shape[1]:
-        table.check_texts([_NEGATIVES], rank=2)
-        lists = table.column(_NEGATIVES)
-        counts = {*map(len, lists)}
-        if len(counts) > 1:
-            raise UserError(
-                f"{table.source}: {_NEGATIVES} has lists of {min(counts)} and of {max(counts)} "
-                "texts; give all rows the same number"
-            )
-        columns += [lists.map(operator.itemgetter(place)) for place in range(max(counts))]
-    return tuple(columns), table.column(target) if isinstance(target, str) else target
+        return _scored(path, columns, targets, lines, unit=unit)
+    return _rows(path, columns, targets, lines, unit=unit)
 
 
 def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -156,10 +136,15 @@ def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str
     wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
     plain = ("label", _NEGATIVES)
     for line, row in read_table(path, file_format, (), optional=wanted, targets=plain):
-        negatives = row.pop(_NEGATIVES, [])
-        if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
-            raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")
-        yield line, row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
+        yield line, _numbered(row, f"{path}, line {line}")
+
+
+def _numbered(row: dict[str, Any], place: str) -> dict[str, Any]:
+    """A row with a column for each of its negatives."""
+    negatives = row.pop(_NEGATIVES, [])
+    if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
+        raise UserError(f"{place}: {_NEGATIVES} must be a list of texts")
+    return row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
 
 
 def _rows(

@@ -3,6 +3,7 @@
 import dataclasses
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import keras
@@ -34,7 +35,7 @@ from bert_tf.tasks.embedding.data import (
     names_of,
     numbered,
 )
-from bert_tf.tasks.embedding.files import columns_of
+from bert_tf.tasks.embedding.files import of_table
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.pooling import (
     ACTIVATIONS,
@@ -496,8 +497,10 @@ class TextEmbedder(TaskModel):
 
     def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
         # A file and a table have the same columns.
-        texts, y = columns_of(table, target)
-        return dict(zip(names_of(len(texts)), texts, strict=True)), y
+        rows = of_table(table, Path(table.source))
+        given = table.column(target) if isinstance(target, str) else target
+        x = dict(zip(rows.names, rows.values, strict=True))
+        return x, rows.targets if target is None else given
 
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False

@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf.asking import Text, encoded, plain
 from bert_tf.console import logger
 from bert_tf.data import arrow
-from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows, quoted
+from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, value_at, whole_text
@@ -260,43 +260,31 @@ def read_tfds(name: str, split: str) -> Columns:
 
 
 def read_arrow(path: Path) -> Columns:
-    """The questions of a table of Arrow: `question`, `context`, `answers`, and maybe `id`.
+    """The questions of a table of Arrow: `question`, `context`, maybe `answers` and `id`.
 
-    Answers are as `datasets` has those of SQuAD: their texts, and the characters where they start.
-    An empty list means that the context holds none.
+    Answers are as `datasets` has those of SQuAD, or in any form that `Span` takes; without any, the
+    context holds none.
+
+    >>> import pyarrow.parquet
+    >>> answers = [{"text": ["café"], "answer_start": [7]}]
+    >>> columns = {"question": ["Where?"], "context": ["In the café."], "answers": answers}
+    >>> pyarrow.parquet.write_table(pyarrow.table(columns), "train.parquet")
+    >>> read_arrow(Path("train.parquet")).targets
+    [(Answer(text='café', start=7),)]
 
     Raises:
-        UserError: as `arrow.read`; a column is missing or of another type, an answer is no answer.
+        UserError: as `arrow.read`; a column or an answer is not as it should be.
     """
     table = arrow.read(path)
     table.check_texts(["question", "context"])
-    more = {"id", "answers"} & {*table.names}
+    names = ["question", "context", *({"id", "answers"} & {*table.names})]
 
     def found(number: int, row: dict[str, Any]) -> tuple:
-        answers = _known_answers(row.get("answers"), row["context"], f"{path}, row {number}")
-        return str(row.get("id", number)), row["question"], row["context"], answers
+        return row.get("id", number), row["question"], row["context"], row.get("answers")
 
-    return _columns(table.rows(["question", "context", *more], found), str(path), path)
-
-
-def _known_answers(given: Any, context: str, place: str) -> tuple[Answer, ...] | None:
-    if given is None:
-        return None
-    if isinstance(given, dict) and isinstance(given.get("text"), list):
-        given = [
-            dict(zip(given, each, strict=False)) for each in zip(*given.values(), strict=False)
-        ]
-    answers = []
-    for each in given if isinstance(given, list) else [given]:
-        fields = each if isinstance(each, dict) else {"text": each}
-        text, start = fields.get("text"), fields.get("answer_start", fields.get("start"))
-        if not isinstance(text, str) or not isinstance(start, int | None):
-            raise UserError(
-                f"{place}: the answers are {quoted(given)}; give texts, or text and answer_start"
-            )
-        if text:
-            answers.append(Answer(text, _only_place(text, context) if start is None else start))
-    return tuple(answers)
+    rows = _columns(table.rows(names, found), str(path), path)
+    places = range(len(table.data))
+    return dataclasses.replace(rows, places=places, unit="row").checked(COLUMNS, Span())
 
 
 def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.data import arrow, tables
-from bert_tf.data.arrow import ArrowRows
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import read_json_lines, whole_value
+from bert_tf.io.json_files import whole_value
 from bert_tf.retrieval.collection import read_beir, read_triples
 from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 
 FORMATS = (*tables.FORMATS, *arrow.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
-_PASSAGES = ("passages", "positive", "passage")
 # The folder of the files of judgements.
 _QRELS = "qrels"
 
@@ -44,9 +42,9 @@ def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int 
     """
     if file_format == "beir":
         return _beir(path, negatives, seed)
-    readers = {"jsonl": _json_lines, "triples": _triples, **dict.fromkeys(arrow.FORMATS, _arrow)}
-    found = readers[file_format](path) if file_format in readers else _table(path, file_format)
-    unit = "row" if file_format in arrow.FORMATS else "line"
+    unit = "row" if arrow.reads(path, file_format) else "line"
+    reader = _named if unit == "row" or file_format == "jsonl" else _table
+    found = _triples(path) if file_format == "triples" else reader(path, file_format)
     rows = Columns.of_file(path, ("query", "passages"), found, unit=unit)
     return rows.checked((TextColumn("query", may_be_empty=False), COLUMNS[1]), Relevance())
 
@@ -70,36 +68,24 @@ def _triples(path: Path) -> Iterator[_Row]:
         yield line, query, passages, (1.0, 0.0)
 
 
-def _json_lines(path: Path) -> Iterator[_Row]:
-    for line, row in read_json_lines(path):
-        yield _row(f"{path}, line {line}", line, row)
-
-
-def _arrow(path: Path) -> ArrowRows:
-    table = arrow.read(path)
-    texts = table.first_of(_PASSAGES) or "passage"
-    table.check_texts(["query", *({texts} - {"passages"})])
-    table.check_texts([n for n in ("passages", "negatives") if n in table.names], rank=2)
-    others = (_RELEVANCE, "relevances", "negatives")
-    names = ["query", texts, *(name for name in others if name in table.names)]
-    return table.rows(names, lambda number, row: _row(f"{path}, row {number}", number, row))
-
-
-def _row(place: str, number: int, row: dict[str, Any]) -> _Row:
-    key = next((each for each in _PASSAGES if each in row), None)
-    if "query" not in row or key is None:
-        missing = "'query'" if key else "'passage', 'passages' or 'positive'"
-        raise UserError(f"{place}: no {missing}; the keys are {', '.join(map(repr, row))}")
-    passages, relevance = [row[key]], row.get(_RELEVANCE)
-    relevance = None if relevance is None else [relevance]
-    if key == "positive":
-        negatives = row.get("negatives", [])
-        if not isinstance(negatives, list):
-            raise UserError(f"{place}: negatives must be a list")
-        passages, relevance = [*passages, *negatives], [1.0, *[0.0] * len(negatives)]
-    elif key == "passages":
-        passages, relevance = row["passages"], row.get("relevances")
-    return number, whole_value(row["query"]), whole_value(passages), relevance
+def _named(path: Path, file_format: str) -> Iterator[_Row]:
+    unit, rows = tables.rows_of(path, file_format)
+    for line, row in rows:
+        place = f"{path}, {unit} {line}"
+        key = next((each for each in ("passages", "positive", "passage") if each in row), None)
+        if "query" not in row or key is None:
+            missing = "'query'" if key else "'passage', 'passages' or 'positive'"
+            raise UserError(f"{place}: no {missing}; the keys are {', '.join(map(repr, row))}")
+        passages, relevance = [row[key]], row.get(_RELEVANCE)
+        relevance = None if relevance is None else [relevance]
+        if key == "positive":
+            negatives = row.get("negatives", [])
+            if not isinstance(negatives, list):
+                raise UserError(f"{place}: negatives must be a list")
+            passages, relevance = [*passages, *negatives], [1.0, *[0.0] * len(negatives)]
+        elif key == "passages":
+            passages, relevance = row["passages"], row.get("relevances")
+        yield line, whole_value(row["query"]), whole_value(passages), relevance
 
 
 def _beir(path: Path, negatives: int, seed: int) -> Columns:

@@ -115,7 +115,7 @@ class TokenClassification(Task):
         settings = self.data
         table = arrow.read(path) if arrow.reads(path, settings.format) else None
         if settings.format == "spans" or table and not table.first_of(("tokens", "words")):
-            return read_spans(path, table)
+            return read_spans(path, settings.format)
         if settings.format == "tfds" and not path.is_file():
             rows = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
         elif table:

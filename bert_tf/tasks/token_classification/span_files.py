@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.arrow import Table
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, quoted
+from bert_tf.data.tables import rows_of
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, read_json_lines, text_of
 from bert_tf.tasks.token_classification.spans import TEXT, Span
@@ -22,7 +23,7 @@ _MORE = {
 }
 
 
-def read_spans(path: Path, table: Table | None = None) -> Columns:
+def read_spans(path: Path, file_format: str = "spans") -> Columns:
     r"""The texts of a file with the spans of their entities, in its order.
 
     The file has a JSON object with `text` and `spans` on each line, as Prodigy writes them, or the
@@ -33,13 +34,12 @@ def read_spans(path: Path, table: Table | None = None) -> Columns:
     >>> read_spans(Path("a.jsonl")).targets
     [(Span(start=0, end=3, label='PER'),)]
 
-    `table` has the rows if they are in a table of Arrow.
-
     Raises:
         UserError: a text is missing, a span is not one of its text, or spaCy is not installed; with
             the file and the line.
     """
-    unit, rows = _rows(path) if table is None else ("row", table.rows(_of_text(table), _pair))
+    is_arrow = arrow.reads(path, file_format)
+    unit, rows = rows_of(path, file_format) if is_arrow else _rows(path)
     found, left_out = [], 0
     for number, row in rows:
         place = f"{path}, {unit} {number}"
@@ -56,16 +56,6 @@ def read_spans(path: Path, table: Table | None = None) -> Columns:
     if left_out:
         logger.info(f"{path}: texts that annotators rejected or skipped are left out ({left_out})")
     return Columns.of_file(path, ["text"], found, unit=unit).checked([TEXT], WordTags())
-
-
-def _of_text(table: Table) -> list[str]:
-    """The columns of a table that are read, the texts and their spans."""
-    table.check_texts(["text"])
-    return ["text", *(name for name in (*_SPANS, "answer") if name in table.names)]
-
-
-def _pair(number: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    return number, row
 
 
 def _rows(path: Path) -> tuple[str, Iterable[tuple[int, Any]]]:

@@ -32,13 +32,13 @@ def test_documents_come_in_the_order_of_the_rows(tmp_path):
     assert [document for part in again.parts for document in again.read(part)] == DOCUMENTS
 
 
-def test_a_split_of_a_saved_data_set_and_the_only_text(tmp_path):
-    data_set = datasets.Dataset.from_dict({"body": [*TEXTS, None], "year": [1900] * 11})
+def test_a_split_of_a_saved_data_set_and_the_only_column(tmp_path):
+    data_set = datasets.Dataset.from_dict({"body": [*TEXTS, None]})
     datasets.DatasetDict({"train": data_set}).save_to_disk(tmp_path / "saved")
     assert list(ArrowCorpus(tmp_path / "saved", "train")) == DOCUMENTS
 
 
-def test_several_texts_none_of_which_is_named_text_are_refused(tmp_path):
+def test_several_columns_none_of_which_is_named_text_are_refused(tmp_path):
     pq.write_table(pa.table({"texts": ["a"], "title": ["b"]}), tmp_path / "a.parquet")
     with pytest.raises(UserError, match="a.parquet: no column 'text'; .*'texts' is the nearest"):
         ArrowCorpus(tmp_path / "a.parquet", None)
