@@ -101,8 +101,7 @@ class Table:
     >>> table.check_texts(["texts"])
     Traceback (most recent call last):
         ...
-    bert_tf.errors.UserError: a.parquet: no column 'texts'; the columns are text (string), stars
-    (int64), of which 'text' is the nearest
+    bert_tf.errors.UserError: a.parquet: no column 'texts'; the columns are text (string), stars...
 
     Attributes:
         data: a `pyarrow.Table`.

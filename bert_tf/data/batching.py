@@ -54,11 +54,10 @@ class EncodedRows:
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "EncodedRows":
         """The rows whose `flat` batches were joined; what is left are `others`.
 
-        >>> ids = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]])
-        >>> mask = tf.constant([[1, 1, 1, 0], [1, 1, 1, 1]])
-        >>> batch = flat({"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids})
-        >>> EncodedRows.of_arrays(batch).word_ids.tolist()
-        [2, 5, 3, 2, 5, 6, 3]
+        >>> ids = np.array([2, 5, 3, 2, 3])
+        >>> arrays = {"input_word_ids": ids, "input_type_ids": 0 * ids, "lengths": np.array([3, 2])}
+        >>> EncodedRows.of_arrays(arrays).starts.tolist()
+        [0, 3, 5]
         """
         ids, types, lengths = (
             arrays.pop(n) for n in ("input_word_ids", "input_type_ids", _LENGTHS)
@@ -88,7 +87,13 @@ class EncodedRows:
 
 
 def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
-    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows."""
+    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows.
+
+    >>> ids, mask = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]]), tf.constant([[1, 1, 1, 0], [1] * 4])
+    >>> found = flat({"input_word_ids": ids, "input_mask": mask})
+    >>> {name: each.tolist() for name, each in found.items()}
+    {'input_word_ids': [2, 5, 3, 2, 5, 6, 3], 'lengths': [3, 4]}
+    """
     mask = batch["input_mask"].numpy().astype(bool)
     found = {name: batch[name].numpy()[mask] for name in sorted(batch.keys() - {"input_mask"})}
     return found | {_LENGTHS: mask.sum(axis=1)}

@@ -115,6 +115,9 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
 def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
     """Inputs and targets as they are, but those in a table, as the columns that it names.
 
+    >>> of_table(None, ["a film"], ["good"])
+    (['a film'], ['good'])
+
     Args:
         model: whose columns are named as in files; see `TaskModel.named`.
         x: a table of pyarrow, pandas, polars or `datasets`, or else inputs.

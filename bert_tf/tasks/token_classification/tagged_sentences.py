@@ -282,6 +282,11 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
 def of_table(table: Table, path: Path, lenient_tags: bool = False) -> Columns:
     """The sentences of a table of Arrow: `tokens` or `words`, and `ner_tags`, `ner` or `tags`.
 
+    >>> import pyarrow
+    >>> table = pyarrow.table({"tokens": [["Ada", "sat"]], "ner_tags": [["B-PER", "O"]]})
+    >>> of_table(Table(table, "x"), Path("x")).targets
+    [('B-PER', 'O')]
+
     Raises:
         UserError: as `in_scheme`; there are no lists of words.
     """
