@@ -41,7 +41,8 @@ def fingerprint(examples: TrainingRows) -> str:
 
 def of_rows(rows: Columns, settings: Any) -> str:
     """The fingerprint of texts and targets, and of what decides how they are tokenized."""
-    digest = hashlib.sha256(repr(settings).encode())
+    weights = None if rows.weights is None else rows.weights.tolist()
+    digest = hashlib.sha256(repr([settings, weights]).encode())
     targets = rows.targets or itertools.repeat(None)
     for row in zip(*rows.values, targets, strict=False):
         digest.update(repr(row).encode())

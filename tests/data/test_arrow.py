@@ -1,11 +1,15 @@
 """Tables of Arrow: Parquet and Arrow files, what `datasets` saves, data frames."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
+from tests.data.loopback_hub import hub
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -160,3 +164,36 @@ def test_a_column_of_several_types_is_refused_in_a_sentence():
     frame = pytest.importorskip("pandas").DataFrame({"text": ["a", 1]})
     with pytest.raises(UserError, match="x cannot be read as columns: ArrowTypeError: "):
         arrow.of_object(frame, "x")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from bert_tf.data import arrow
+from bert_tf.errors import UserError
+
+for name in sys.argv[1:]:
+    try:
+        table = arrow.read(Path(name))
+        print([*table.column("text")])
+    except UserError as error:
+        print(error)
+"""
+
+
+def test_a_name_on_the_hub_goes_through_its_endpoint(tmp_path, data_set):
+    pq.write_table(data_set.data.table, tmp_path / "a.parquet")
+    names = ["org/films/train", "hf://org/films@main/train[:1]", "org/films/dev"]
+    command = [sys.executable, "-c", PROGRAM, *names]
+    environment = os.environ | {"HF_HOME": str(tmp_path / "home"), "PYTHONPATH": os.getcwd()}
+    files = {"train-00000-of-00001.parquet": (tmp_path / "a.parquet").read_bytes()}
+    with hub(files) as endpoint:
+        environment |= {"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"}
+        online = subprocess.run(command, env=environment, capture_output=True, text=True)
+    first, part, unknown = online.stdout.splitlines()
+    assert (first, part) == ("['a film', 'a play', 'a song']", "['a film']"), online.stderr
+    assert unknown.startswith("org/films/dev cannot be read by datasets: ValueError: Unknown split")
+    # What was fetched is read without a Hub.
+    environment |= {"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://127.0.0.1:9"}
+    offline = subprocess.run(command[:4], env=environment, capture_output=True, text=True)
+    assert offline.stdout.splitlines() == [first], offline.stderr
