@@ -144,6 +144,12 @@ class Table:
         """The first of some names that a column has."""
         return next((name for name in names if name in self.names), None)
 
+    def named(self, others: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """The columns by their names, and by names for which there may be others."""
+        found = {name: self.first_of(names) for name, names in others.items()}
+        named = {name: column for name, column in found.items() if column is not None}
+        return named | {name: name for name in self.names}
+
     def classes(self, column: str) -> tuple[str, ...]:
         """The names of the classes of a column, or of its lists, if the data set knows them."""
         try:

@@ -155,7 +155,8 @@ class TaskModel(EncoderModel):
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
-    # The folder in which `examples` keeps tokenized rows; None is memory. See `mapped.joined`.
+    # The folder in which the next `examples` keeps tokenized rows; None is memory. See
+    # `mapped.joined`.
     tokens: Path | None = None
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
@@ -297,13 +298,13 @@ class TaskModel(EncoderModel):
         return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts, or pairs of texts, as ids without padding; `examples` keeps them in `tokens`."""
-        return EncodedRows.of_arrays(
-            joined(lambda first: map(self._flat, in_chunks(columns, _CHUNK, first)), self.tokens)
-        )
+        """Texts, or pairs of texts, as ids without padding; once, they are kept in `tokens`."""
 
-    def _flat(self, texts: Sequence[tf.Tensor]) -> dict[str, np.ndarray]:
-        return flat(self.packed(texts))
+        def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
+            return (flat(self.packed(texts)) for texts in in_chunks(columns, _CHUNK, first))
+
+        folder, self.tokens = self.tokens, None  # of other texts, it would have the same
+        return EncodedRows.of_arrays(joined(pieces, folder))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have more tokens than the model reads, so that their texts are cut.
@@ -540,10 +541,7 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: a column is not there, or is no text.
         """
-        names = {name: name for name in table.names}
-        for name, others in self.other_names.items():
-            if name not in names and (other := table.first_of(others)):
-                names[name] = other
+        names = table.named(self.other_names)
         x = {name: table.column(column) for name, column in names.items()}
         for column in self.columns_of(x):
             table.check([names.get(column.name, column.name)])

@@ -147,8 +147,8 @@ def test_rows_that_are_kept_in_a_folder_are_the_same_to_the_bit(tmp_path, name):
     rows = model.given(*inputs.of_table(model, pa.table(KINDS[name][2])))
     model.learn_from(rows)
     expected = fingerprint(model.examples(rows))
-    model.tokens = tmp_path / "tokens"
     for _ in range(2):
+        model.tokens = tmp_path / "tokens"
         assert fingerprint(model.examples(rows)) == expected
     assert (tmp_path / "tokens" / "input_word_ids").stat().st_size
 
@@ -208,3 +208,12 @@ def test_rows_can_be_divided():
     first, last = rows.split(0.25)
     assert isinstance(first, Columns)
     assert (values_of(first)[0], values_of(last)[0]) == ([TEXTS[:3]], [TEXTS[3:]])
+
+
+def test_an_export_answers_a_table_as_its_model_does(tmp_path):
+    model = model_of("pair")
+    model.fit((TEXTS, TEXTS[::-1]), NAMES, verbose=0)
+    model.export(tmp_path / "export")
+    answers = bert_tf.load(tmp_path / "export").predict(pa.table(PAIRS), verbose=0)
+    expected = model.predict(pa.table(PAIRS), verbose=0)
+    assert [each["label"] for each in answers] == [each["label"] for each in expected]
