@@ -18,6 +18,7 @@ from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork
 from bert_tf.checkpoints import native, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import Description, vocabulary_hash
+from bert_tf.data import arrow
 from bert_tf.errors import UserError
 from bert_tf.export.litert import lite_file
 from bert_tf.io.vocabulary import read_beside
@@ -179,6 +180,9 @@ class FrozenTask(Answers):
         options = {name: columns.pop(name) for name in cls.answer_options if name in columns}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
+        if arrow.is_table(x):
+            table = arrow.of_object(x, "x")
+            x = {name: table.column(each) for name, each in table.named(cls.other_names).items()}
         names = [column.name for column in asked_columns(cls, self)]
         x = inputs.of_generator(inputs.by_name(x, columns, names))
         return cls.answers(self, x, batch_size, verbose, **options)

@@ -13,7 +13,7 @@ from pydantic import model_validator
 from bert_tf.config.section import Count, FilePath, FilePaths, Section, Share
 
 # TFDS, and what `bert-tf pretrain-data` made of it, which the same file may go on to read.
-_WITH_SPLITS = ("tfds", "token_shards", "tfrecord")
+_WITH_SPLITS = ("tfds", "datasets", "token_shards", "tfrecord")
 # What decides how examples are made of text; those in TFRecords are made already.
 _OF_EXAMPLES = (
     "masked_lm_prob",
@@ -34,12 +34,13 @@ class PretrainingData(Section):
     `wikipedia/20230601.en`.
     """
     format: str
-    """Format of the text: `sentence_per_line`, `document_per_file`, `jsonl`, `wikitext` or `tfds`;
-    or what `bert-tf pretrain-data` wrote: `token_shards` or `tfrecord`.
+    """Format of the text: `sentence_per_line`, `document_per_file`, `jsonl`, `wikitext`, `parquet`,
+    `datasets` (a folder or a name on the Hugging Face Hub) or `tfds`; or what `bert-tf
+    pretrain-data` wrote: `token_shards` or `tfrecord`.
     """
     split: str = "train"
-    """Part of a TFDS data set in its own notation, such as `train[:10%]`. For token_shards and
-    tfrecord: the value they were written with.
+    """Part of a data set of TFDS or of datasets in its own notation, such as `train[:10%]`. For
+    token_shards and tfrecord: the value they were written with.
     """
     dev_fraction: Share = 0.05
     """Share of the documents held out for evaluation; 0 holds out none. For token_shards and
@@ -110,12 +111,16 @@ class FinetuningData(Section):
     """Labelled files of one task, in one folder."""
 
     path: FilePath
-    """The folder of the files. With format tfds, a name such as `glue/mnli`."""
+    """The folder of the files. With format tfds, a name such as `glue/mnli`; with format datasets,
+    a folder that Hugging Face's `datasets` saved or can read, or a name on the Hub, such as
+    `stanfordnlp/sst2` or, with a configuration and a revision, `nyu-mll/glue/mnli@main`.
+    """
     format: str
     """Format of the files."""
     train: str | None = None
     """Name of the training file in the folder; null is the default name of the format, such as
-    `train.tsv`.
+    `train.tsv`. With format parquet, a glob such as `train-*.parquet` too; with format datasets, a
+    split such as `train` or `train[:10%]`, or a file or a glob.
     """
     dev: str | None = None
     """Name of the file to evaluate on; null is the default name of the format."""

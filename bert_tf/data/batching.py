@@ -7,17 +7,20 @@ at its step at once.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.mapped import joined
 from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
 # Rows of this many batches are drawn together and sorted by length before they are cut.
 _POOL_BATCHES = 50
+_LENGTHS = "lengths"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,25 +51,18 @@ class EncodedRows:
     others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def gather(cls, batches: Iterator[Mapping[str, tf.Tensor]]) -> "EncodedRows":
-        """Removes the padding from packed batches ([batch, seq_len]) and joins them.
+    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "EncodedRows":
+        """The rows whose `flat` batches were joined; what is left are `others`.
 
-        >>> ids = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]])
-        >>> mask = tf.constant([[1, 1, 1, 0], [1, 1, 1, 1]])
-        >>> batch = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
-        >>> EncodedRows.gather(iter([batch])).word_ids.tolist()
-        [2, 5, 3, 2, 5, 6, 3]
+        >>> ids = np.array([2, 5, 3, 2, 3])
+        >>> arrays = {"input_word_ids": ids, "input_type_ids": 0 * ids, "lengths": np.array([3, 2])}
+        >>> EncodedRows.of_arrays(arrays).starts.tolist()
+        [0, 3, 5]
         """
-        parts: dict[str, list[np.ndarray]] = {}
-        lengths: list[int] = []
-        for batch in batches:
-            mask = batch["input_mask"].numpy().astype(bool)
-            lengths += mask.sum(axis=1).tolist()
-            for name in batch.keys() - {"input_mask"}:
-                parts.setdefault(name, []).append(batch[name].numpy()[mask])
-        found = {name: np.concatenate(each) for name, each in parts.items()}
-        ids, types = (found.pop(name) for name in ("input_word_ids", "input_type_ids"))
-        return cls(ids, types, np.cumsum([0, *lengths]), others=found)
+        ids, types, lengths = (
+            arrays.pop(n) for n in ("input_word_ids", "input_type_ids", _LENGTHS)
+        )
+        return cls(ids, types, np.concatenate([[0], np.cumsum(lengths)]), others=arrays)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -88,6 +84,19 @@ class EncodedRows:
             inputs[name] = np.full(mask.shape, padding, values.dtype)
             inputs[name][mask] = values[source]
         return inputs
+
+
+def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
+    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows.
+
+    >>> ids, mask = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]]), tf.constant([[1, 1, 1, 0], [1] * 4])
+    >>> found = flat({"input_word_ids": ids, "input_mask": mask})
+    >>> {name: each.tolist() for name, each in found.items()}
+    {'input_word_ids': [2, 5, 3, 2, 5, 6, 3], 'lengths': [3, 4]}
+    """
+    mask = batch["input_mask"].numpy().astype(bool)
+    found = {name: batch[name].numpy()[mask] for name in sorted(batch.keys() - {"input_mask"})}
+    return found | {_LENGTHS: mask.sum(axis=1)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,17 +122,33 @@ class TrainingRows:
     weights: np.ndarray | None = None
 
     @classmethod
-    def gather(cls, batches: Iterable[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]) -> Self:
-        """Joins batches of padded inputs, and of what the other attributes are, by name."""
-        found = []
+    def gather(
+        cls,
+        batches: Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]],
+        folder: Path | None = None,
+    ) -> Self:
+        """Joins batches of padded inputs, and of what the other attributes are, by name.
 
-        def inputs() -> Iterator[Mapping[str, tf.Tensor]]:
-            for features, others in batches:
-                found.append(others)
-                yield features
+        Args:
+            batches: gives those from a number on.
+            folder: as for `mapped.joined`.
+        """
 
-        encoded = EncodedRows.gather(inputs())
-        return cls(encoded, **tf.nest.map_structure(lambda *each: np.concatenate(each), *found))
+        def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
+            for features, others in batches(first):
+                arrays = flat(features)
+                for name, each in others.items():
+                    keys = each if isinstance(each, dict) else {"": each}
+                    arrays |= {f".{name}.{key}": np.asarray(keys[key]) for key in keys}
+                yield arrays
+
+        arrays = joined(pieces, folder)
+        found: dict[str, Any] = {}
+        for path in [name for name in arrays if name.startswith(".")]:
+            _, name, key = path.split(".")
+            value = arrays.pop(path)
+            found[name] = found.get(name, {}) | {key: value} if key else value
+        return cls(EncodedRows.of_arrays(arrays), **found)
 
     @property
     def lengths(self) -> np.ndarray:

@@ -6,6 +6,7 @@ come from, so a file and a list get the same sentence about the same mistake.
 
 import dataclasses
 import numbers
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.arrow import ArrowRows
 from bert_tf.errors import UserError
 
 Rows = TypeVar("Rows", bound="Columns")
@@ -82,12 +84,16 @@ class Columns:
     def take(self, rows: Sequence[int] | range) -> Self:
         """Some of the rows, in the order in which they are given."""
 
-        def taken(values: Sequence[Any] | None) -> list | None:
-            return None if values is None else [values[row] for row in rows]
+        def taken(values: Sequence[Any] | None) -> Any:
+            if values is None:
+                return None
+            if isinstance(rows, range) and rows.step == 1:
+                return kept(values[rows.start : rows.stop])
+            return [values[row] for row in rows]
 
         return dataclasses.replace(
             self,
-            values=tuple([column[row] for row in rows] for column in self.values),
+            values=tuple(map(taken, self.values)),
             targets=taken(self.targets),
             places=taken(self.places),
             ids=taken(self.ids),
@@ -216,7 +222,7 @@ class Column(ABC):
     rank: ClassVar[int]
 
     @abstractmethod
-    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+    def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
         """The values of all rows as strings or lists of strings.
 
         Raises:
@@ -244,13 +250,13 @@ class TextColumn(Column):
     may_be_empty: bool = True
     rank: ClassVar[int] = 1
 
-    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+    def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
         for row, value in enumerate(values):
             if not isinstance(value, str | bytes):
                 raise _no_text(value, rows.at(row, self.name))
             if not self.may_be_empty and not value.strip():
                 raise UserError(f"{rows.at(row, self.name)} is empty; write one, or remove the row")
-        return list(values)
+        return kept(values)
 
     def is_single(self, value: Any) -> bool:
         return is_text(value)
@@ -276,7 +282,7 @@ class GroupColumn(Column):
     may_be_empty: bool = False
     rank: ClassVar[int] = 2
 
-    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+    def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
         lists = []
         for row, value in enumerate(values):
             place = rows.at(row, self.name)
@@ -290,8 +296,9 @@ class GroupColumn(Column):
                     raise UserError(f"{place}: {self.name.removesuffix('s')} {number} is empty")
             if len(texts) < self.fewest:
                 raise UserError(f"{place} has {len(texts)}; give {_NUMBERS[self.fewest]} or more")
-            lists.append(texts)
-        return lists
+            if not isinstance(values, ArrowRows):
+                lists.append(texts)
+        return values if isinstance(values, ArrowRows) else lists
 
     def is_single(self, value: Any) -> bool:
         return (
@@ -355,13 +362,24 @@ class Target(ABC):
         return text
 
 
-def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[list]:
+def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[Any]:
     """Rows of `count` values as so many columns.
 
     >>> columns_of_rows([(1, "a"), (2, "b")], 2), columns_of_rows([], 2)
     ([[1, 2], ['a', 'b']], [[], []])
     """
+    if isinstance(rows, ArrowRows):
+        return [rows.map(operator.itemgetter(place)) for place in range(count)]
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
+
+
+def kept(values: Iterable[Any]) -> Sequence[Any]:
+    """Values as a list, or as they are where they are made when they are read.
+
+    >>> kept(("a", "b")), kept(range(2))
+    (['a', 'b'], range(0, 2))
+    """
+    return values if isinstance(values, ArrowRows | range) else list(values)
 
 
 def is_text(value: Any) -> bool:
@@ -375,8 +393,10 @@ def is_text(value: Any) -> bool:
     )
 
 
-def as_list(values: Any, name: str) -> list:
+def as_list(values: Any, name: str) -> Any:
     """Converts a list, NumPy array, pandas Series, tensor or generator to a list.
+
+    A column of polars, pyarrow or `datasets` becomes a list too; `ArrowRows` stay as they are.
 
     >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
     ([1, 2], [[1], [2]])
@@ -390,12 +410,15 @@ def as_list(values: Any, name: str) -> list:
     """
     if is_text(values):
         raise UserError(f"{name} is one string; give a list of strings")
+    if isinstance(values, ArrowRows):
+        return values
     if isinstance(values, tf.RaggedTensor):
         return values.to_list()
     if tf.is_tensor(values):
         values = values.numpy()
-    if hasattr(values, "tolist"):
-        return values.tolist()
+    for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, pyarrow
+        if hasattr(values, method):
+            return getattr(values, method)()
     if isinstance(values, list | tuple | Sequence) or hasattr(values, "__next__"):
         return list(values)
     raise UserError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
+from bert_tf.data import arrow
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import KINDS, read_json_lines, text_of, whole_text, whole_value
 
@@ -80,6 +81,20 @@ def read_table(
                 for c in present
             },
         )
+
+
+def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict[str, Any]]]]:
+    r"""What the rows of JSON lines or of Arrow are counted in, and the rows with their numbers.
+
+    >>> _ = Path("train.jsonl").write_text('{"text": "lovely"}\n')
+    >>> unit, rows = rows_of(Path("train.jsonl"), "jsonl")
+    >>> unit, list(rows)
+    ('line', [(1, {'text': 'lovely'})])
+    """
+    if not arrow.reads(path, file_format):
+        return "line", read_json_lines(path)
+    table = arrow.read(path)
+    return "row", table.rows(table.names, lambda number, row: (number, row))
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import numbers
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -265,7 +266,7 @@ def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[s
                 "TextRegressor to predict numbers"
             )
         kinds.setdefault(kind, row)
-        names.append(str(value))
+        names.append(sys.intern(str(value)))
     if len(kinds) > 1:
         (one, first), (other, second) = [*kinds.items()][:2]
         raise UserError(

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config.run import FinetuningRun
 from bert_tf.console import escaped, logger
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, is_text
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
@@ -59,7 +60,7 @@ def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
     task = registry.family(config.task).task_class()(config)
     splits = {"train": task.training_rows()}
     for ending, path in task.files("dev").items():
-        is_there = path.is_file() or config.data.format == "tfds"
+        is_there = arrow.files_of(path) or config.data.format in ("datasets", "tfds")
         rows = task.read(path) if is_there else None
         if isinstance(rows, Columns):
             splits[f"dev{ending}"] = rows

@@ -23,6 +23,13 @@ SMALL, GRAPH, WHOLE, LARGEST = 2**28, 2**31, 2**34, 2**38
 _LONGEST_LINE = 2**26
 
 
+def cache_folder() -> Path:
+    """The folder of what can be made again: BERT_TF_CACHE, or by default ~/.cache/bert_tf."""
+    own = os.environ.get("BERT_TF_CACHE")
+    of_user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(own) if own else Path(of_user) / "bert_tf"
+
+
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
     """Whether there is a file at `path`, or a link to one.
 

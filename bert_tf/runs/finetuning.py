@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import __version__
 from bert_tf.asking import say_cut
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.config.run import CalibratedRun, FinetuningRun
 from bert_tf.console import logger
+from bert_tf.data import arrow
 from bert_tf.data.batching import TrainingRows, training_batches
+from bert_tf.data.columns import Columns
 from bert_tf.distillation.teaching import Teaching
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
+from bert_tf.io.files import cache_folder
 from bert_tf.optimization import make_optimizer
 from bert_tf.runs import setup
-from bert_tf.runs.fingerprint import fingerprint, of_files, of_weights
+from bert_tf.runs.fingerprint import fingerprint, of_files, of_rows, of_weights
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import score, trained
 from bert_tf.runs.search import check_sources, search
@@ -38,6 +42,9 @@ from bert_tf.training.loop import Phase, train
 from bert_tf.training.nonfinite import check_dev_loss
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.tensorboard import Scalars
+
+# From so many rows of Parquet or `datasets` on, what is tokenized is kept in a cache on the disk.
+_MANY_ROWS = 50_000
 
 
 def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
@@ -118,9 +125,17 @@ class _Data:
             say_cut(model, rows.values)
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
-            examples = model.examples(rows, self.task.class_weight)
+            weights = self.task.class_weight
+            model.tokens = cache_of(model, rows, weights) if self._is_large(rows) else None
+            examples = model.examples(rows, weights)
+            model.tokens = None
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
+
+    def _is_large(self, rows: Any) -> bool:
+        """Whether the rows, of Parquet or `datasets`, are so many that their tokens are cached."""
+        is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
+        return is_arrow and len(rows) >= _MANY_ROWS
 
     @functools.cached_property
     def _unlabelled(self) -> list[Any]:
@@ -155,6 +170,16 @@ class _Data:
     def dev_fingerprint(self) -> str:
         """What identifies the dev data."""
         return of_files(self.task.sources("dev"))
+
+
+def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:
+    """The folder of the tokenized rows: that of the data, the tokenizer and the settings."""
+    tokenizer = model.tokenizer
+    how = [__version__, tokenizer.settings.to_dict(), tokenizer.vocabulary, class_weight]
+    how += [type(model).__name__, model.settings, model.labels]
+    folder = cache_folder() / "tokens" / of_rows(rows, how)
+    logger.info(f"{rows.source}: {len(rows):,} rows are tokenized once, into {folder}")
+    return folder
 
 
 def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:

@@ -1,9 +1,11 @@
 """Fingerprints of data: sixteen hexadecimal digits, which differ if the data differ."""
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,6 +14,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.run import PretrainingRun
 from bert_tf.data.batching import TrainingRows
+from bert_tf.data.columns import Columns
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.pretraining_data import open_corpus
 from bert_tf.errors import UserError
@@ -33,6 +36,16 @@ def fingerprint(examples: TrainingRows) -> str:
         for array in tf.nest.flatten(rows):
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:_LENGTH]
+
+
+def of_rows(rows: Columns, settings: Any) -> str:
+    """The fingerprint of texts and targets, and of what decides how they are tokenized."""
+    weights = None if rows.weights is None else rows.weights.tolist()
+    digest = hashlib.sha256(repr([settings, weights]).encode())
+    targets = rows.targets or itertools.repeat(None)
+    for row in zip(*rows.values, targets, strict=False):
+        digest.update(repr(row).encode())
     return digest.hexdigest()[:_LENGTH]
 
 
@@ -72,8 +85,9 @@ def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
         UserError: as `open_corpus`.
     """
     data, corpus = config.data, open_corpus(config)
-    if isinstance(corpus, Corpus):
-        found = [(file, file.stat()) for file in corpus.parts]
+    files = corpus.parts if isinstance(corpus, Corpus) else getattr(corpus, "files", ())
+    if files:
+        found = [(file, file.stat()) for file in files]
         text: list[object] = [
             (str(file), known.st_size, known.st_mtime_ns) for file, known in found
         ]

@@ -17,6 +17,7 @@ from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.refusals import mistake
 from bert_tf.config.train import FinetuningTrain, LoraConfig
 from bert_tf.console import logger
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import class_names
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
@@ -70,8 +71,9 @@ def fit(
     validation data as `val_…`.
 
     Args:
-        x: the inputs, see the class; or a batched dataset of (x, y).
-        y: the targets, see the class.
+        x: the inputs, see the class; or a batched dataset of (x, y); or a table with named columns
+            of pyarrow, pandas, polars or `datasets`, named as the files of the task name them.
+        y: the targets, see the class; of a table, the name of their column, if it has another one.
         batch_size: rows of a batch (32).
         class_weight: weights by the class's number or name.
         learning_rate: the highest learning rate, if the model is not compiled (5e-5).
@@ -96,6 +98,7 @@ def fit(
             the position.
     """
     x, validation_data = (inputs.of_generator(each, False) for each in (x, validation_data))
+    x, y = inputs.of_table(model, x, y)
     options: dict[str, Any] = {
         "epochs": epochs,
         "verbose": verbose,
@@ -420,14 +423,14 @@ def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Column
     """As `given` of the model; `x` may also be a dataset of (x, y)."""
     if isinstance(x, tf.data.Dataset):
         x, y = inputs.from_dataset(x, steps, what)
-    return model.given(x, y)
+    return model.given(*inputs.of_table(model, x, y, what))
 
 
 def validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
     """The validation data as checked rows: a dataset, (x, y), or x alone where it has the rest."""
     is_list = isinstance(data, list | tuple) and len(data) > 0
     has_targets = model.target is not None and not (is_list and isinstance(data[0], Mapping))
-    if not has_targets or isinstance(data, tf.data.Dataset):
+    if not has_targets or isinstance(data, tf.data.Dataset) or arrow.is_table(data):
         data = data, None
     elif is_list and len(data) == 3 and inputs.takes_two(model) and not isinstance(data[0], tuple):
         data = tuple(data[:2]), data[2]

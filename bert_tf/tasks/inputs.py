@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import rows_of
+from bert_tf.data import arrow
 from bert_tf.data.columns import Column, Columns, as_list, columns_of_rows
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
@@ -109,6 +110,30 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
     if len({*map(len, rows)}) > 1:
         raise UserError("the rows of the generator have different numbers of inputs; give all")
     return tuple(columns_of_rows(rows, len(rows[0])))
+
+
+def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
+    """Inputs and targets as they are, but those in a table, as the columns that it names.
+
+    >>> of_table(None, ["a film"], ["good"])
+    (['a film'], ['good'])
+
+    Args:
+        model: whose columns are named as in files; see `TaskModel.named`.
+        x: a table of pyarrow, pandas, polars or `datasets`, or else inputs.
+        y: targets, or the name of the column that has them.
+        what: the name of the table in messages.
+
+    Raises:
+        UserError: a column is not there, or has another type.
+    """
+    if not arrow.is_table(x):
+        return x, y
+    table = arrow.of_object(x, what)
+    if isinstance(y, str):
+        table.check([y])
+        table = table.labelled(y)
+    return model.named(table, y)
 
 
 def holds_strings(dataset: tf.data.Dataset) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -78,7 +79,10 @@ class Task(ABC):
 
     def default_name(self, split: str) -> str:
         """The name of the file of "train", "dev" or "test" if none is configured."""
-        return f"{split}.{self.data.format}"
+        form = self.data.format
+        if form in arrow.FORMATS:
+            return arrow.default_name(Path(self.data.path), form, split)
+        return f"{split}.{form}"
 
     def train_files(self) -> list[Path]:
         """All files to train on; the file of "train" comes first."""
@@ -86,14 +90,16 @@ class Task(ABC):
 
     def sources(self, split: str) -> list[Path]:
         """The sources of the data of "train" or "dev"; by default the files themselves."""
-        return self.train_files() if split == "train" else [*self.files(split).values()]
+        paths = self.train_files() if split == "train" else [*self.files(split).values()]
+        return [file for path in paths for file in arrow.files_of(path) or [path]]
 
     def test_files(self) -> dict[str, Path]:
         """The files of "test" to predict for: those configured, or else those that exist."""
         files = self.files("test")
         if self.data.test is not None:
             return files
-        return {ending: path for ending, path in files.items() if path.is_file()}
+        is_there = arrow.files_of if self.data.format == "parquet" else Path.is_file
+        return {ending: path for ending, path in files.items() if is_there(path)}
 
     def needs_labels(self, path: Path) -> bool:
         """Whether a file is one to train on or to score."""

@@ -37,9 +37,11 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
-from bert_tf.console import logger
-from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
+from bert_tf.console import Progress, logger
+from bert_tf.data.arrow import Table
+from bert_tf.data.batching import EncodedRows, TrainingRows, flat, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
+from bert_tf.data.mapped import joined
 from bert_tf.data.targets import Label, check_class_names, class_names
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
@@ -68,6 +70,8 @@ ONE: tuple[Column, ...] = (TextColumn("text"),)
 PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
 # Texts that are tokenized at a time.
 _CHUNK = 1024
+# Rows whose tokens are counted at a time.
+_COUNTED = 2**16
 # Requests of one text, and of two.
 _EXAMPLES = {
     1: (["What a lovely film."],),
@@ -135,6 +139,12 @@ class TaskModel(EncoderModel):
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
+    # The columns of tables that are inputs under other names, and the first of which is the target.
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "text_a": ("sentence1",),
+        "text_b": ("sentence2",),
+    }
+    target_columns: ClassVar[tuple[str, ...]] = ("label", "labels")
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
@@ -146,6 +156,9 @@ class TaskModel(EncoderModel):
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
+    # The folder in which the next `examples` keeps tokenized rows; None is memory. See
+    # `mapped.joined`.
+    tokens: Path | None = None
     # Whether a row is two texts; None lets the first `fit` decide.
     pair: bool | None = False
     # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
@@ -286,8 +299,13 @@ class TaskModel(EncoderModel):
         return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts, or pairs of texts, as ids without padding."""
-        return EncodedRows.gather(map(self.packed, in_chunks(columns, _CHUNK)))
+        """Texts, or pairs of texts, as ids without padding; once, they are kept in `tokens`."""
+
+        def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
+            return (flat(self.packed(texts)) for texts in in_chunks(columns, _CHUNK, first))
+
+        folder, self.tokens = self.tokens, None  # of other texts, it would have the same
+        return EncodedRows.of_arrays(joined(pieces, folder))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have more tokens than the model reads, so that their texts are cut.
@@ -297,6 +315,12 @@ class TaskModel(EncoderModel):
         """
         if not self.cuts_texts:
             return 0
+        count = len(columns[0]) if columns else 0
+        starts = range(0, count, _COUNTED)
+        parts = ([column[start : start + _COUNTED] for column in columns] for start in starts)
+        return sum(map(self._count_cut, parts))
+
+    def _count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         is_read = long_texts.reader(self).reads
         rows = [
             [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
@@ -504,7 +528,29 @@ class TaskModel(EncoderModel):
             targets = as_list(y, target.plural)
             inputs.check_count(values, targets, target.plural)
         weights = inputs.weights_of(sample_weight, values)
-        return Columns(names, values, targets, weights=weights).checked(columns, target)
+        classes = getattr(y, "classes", ())
+        rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
+        return rows.checked(columns, target)
+
+    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+        """The inputs in a table as a dict of columns, and the targets, which may be None.
+
+        Args:
+            table: its columns are named as inputs are, or as in files.
+            target: the name of the column of targets, or the targets; None is `target_columns`.
+
+        Raises:
+            UserError: a column is not there, or is no text.
+        """
+        names = table.named(self.other_names)
+        x = {name: table.column(column) for name, column in names.items()}
+        for column in self.columns_of(x):
+            table.check([names.get(column.name, column.name)])
+            if column.rank == 1:
+                table.check_texts([names[column.name]])
+        if target is None and self.target is not None:
+            target = table.first_of(self.target_columns)
+        return x, x[target] if isinstance(target, str) else target
 
     def _batches(
         self, examples: TrainingRows, batch_size: int, seed: int | None, first: int, shuffle: bool
@@ -760,9 +806,9 @@ class TaskModel(EncoderModel):
         """Answers in Python values; on ids, Keras's `predict`.
 
         Args:
-            x: the inputs, as the class says: a column, a tuple of columns, a dataset, or a
-                generator, which is read to its end. A second column may also follow the first. One
-                row gives one answer.
+            x: the inputs, as the class says: a column, a tuple of columns, a table with named
+                columns, a dataset, or a generator, which is read to its end. A second column may
+                also follow the first. One row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             steps: batches to take of a dataset, or as in Keras, as `callbacks` are, for ids.
@@ -773,6 +819,7 @@ class TaskModel(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
         options = {name: columns.pop(name) for name in self.answer_options if name in columns}
+        x, _ = inputs.of_table(self, x)
         x = inputs.of_generator(inputs.by_name(x, columns, self.input_names))
         if inputs.is_for_keras(x):
             if options:
@@ -1205,15 +1252,26 @@ class Asked(NamedTuple):
     signature: str = "serving_default"
 
 
-def in_chunks(columns: Sequence[Sequence[Text]], size: int) -> Iterator[list[tf.Tensor]]:
+def in_chunks(
+    columns: Sequence[Sequence[Text]],
+    size: int,
+    first: int = 0,
+    title: str = "tokenizing",
+    unit: str = "rows",
+) -> Iterator[list[tf.Tensor]]:
     """Columns of texts as tensors, string [rows] each, of so many rows at a time.
+
+    `first` chunks are left out. Progress is shown under the title.
 
     >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
     [[b'a', b'b'], [b'c']]
     """
-    for start in range(0, len(columns[0]), size):
-        chunk = [[*map(encoded, column[start : start + size])] for column in columns]
-        yield [tf.constant(texts, tf.string) for texts in chunk]
+    rows = len(columns[0])
+    with Progress(title, rows, first * size, unit) as progress:
+        for start in range(first * size, rows, size):
+            chunk = [[*map(encoded, column[start : start + size])] for column in columns]
+            yield [tf.constant(texts, tf.string) for texts in chunk]
+            progress.update(min(start + size, rows), line=True)
 
 
 def _weights(

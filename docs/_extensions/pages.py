@@ -50,6 +50,7 @@ MENU = {
         "retrieval",
         "hard_negatives",
         "long_texts",
+        "data_sets",
         "data_quality",
         "vocabulary",
         "domain_text",

@@ -8,9 +8,11 @@ import tensorflow as tf
 from bert_tf.data.batching import (
     EncodedRows,
     ShuffledBatches,
+    flat,
     training_batches,
 )
 from bert_tf.data.by_length import batches_by_length
+from bert_tf.data.mapped import joined
 
 LENGTHS = np.random.default_rng(0).integers(3, 30, 203)
 
@@ -84,7 +86,7 @@ def test_encoded_rows_lose_their_padding_and_get_as_much_as_a_batch_needs():
         "input_type_ids": np.array([[0, 0, 1, 0], [0, 1, 0, 0]]),
     }
     tensors = {name: tf.constant(values) for name, values in packed.items()}
-    rows = EncodedRows.gather(iter([tensors, tensors]))
+    rows = EncodedRows.of_arrays(joined(lambda first: iter([flat(tensors)] * 2), None))
     assert rows.lengths.tolist() == [3, 2, 3, 2]
     taken = rows.take(np.array([3, 0]))
     assert taken["input_word_ids"].tolist() == [[4, 5, 0], [1, 2, 3]]

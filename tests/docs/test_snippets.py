@@ -124,6 +124,16 @@ def of_keras_hub(folder):
     conversion.save(model, folder / "my_preset", "keras_hub", model.tokenizer)
 
 
+def films(folder):
+    """Reviews in Parquet files."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    rows = pyarrow.table({"review": ["a cat", "a dog"] * 16, "stars": ["good", "bad"] * 16})
+    for name in ("train-0", "train-1", "validation"):
+        parquet.write_table(rows, folder / f"{name}.parquet")
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", lambda folder: None),
@@ -150,6 +160,7 @@ PAGES = {
     "how_to/retrieval.md": ("animals", animals),
     "how_to/hard_negatives.md": (".", lambda folder: None),
     "how_to/domain_text.md": (".", lambda folder: tiny.write_corpus(folder, documents=24)),
+    "how_to/data_sets.md": ("films", films),
     "how_to/data_quality.md": ("reviews", reviews),
     "how_to/inspect.md": ("reviews", reviews),
     "how_to/uncertainty.md": ("reviews", reviews),

@@ -1,4 +1,4 @@
-"""Text files and TensorFlow Datasets (TFDS) to documents, one after the other, in their order.
+"""Text files and data sets to documents, one after the other, in their order.
 
 Files have one of four formats (`data.format`), and may be gzipped:
 
@@ -17,9 +17,13 @@ With format `tfds`, `data.path` is a data set's name, such as `wikipedia/2023060
 TFDS has prepared, or a list of these, and `data.split` is written as in TFDS, such as
 `train[:10%]`. Each example is one document of running text: the feature `text`, or the only feature
 that is text. Data sets that are not on this machine yet are downloaded to TFDS's own folder.
+
+With format `parquet` and `datasets`, a document is the column `text` of a row, or its only column;
+`data.path` is as in fine-tuning, and `data.split` that of the data set.
 """
 
 import codecs
+import functools
 import glob
 import json
 import os
@@ -29,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.data import arrow
 from bert_tf.data.corpora.sentences import split_sentences
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
@@ -40,6 +45,8 @@ TFDS = "tfds"
 # `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
 TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
+# Documents of a part of a table.
+_ROWS = 10_000
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
@@ -107,7 +114,7 @@ class Corpus(AnyCorpus):
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], format: str):
         if format not in FORMATS:
-            known = ", ".join((*FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
+            known = ", ".join((*FORMATS, *arrow.FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
             raise UserError(f"unknown data.format {format!r}; choose one of {known}")
         self._format = format
         self.parts = find_files(path)
@@ -200,6 +207,49 @@ class Corpus(AnyCorpus):
         if number == 0:
             raise UserError(f"corpus file is empty: {file}")
         self.position = before + file.stat().st_size
+
+
+class ArrowCorpus(AnyCorpus):
+    """The documents of Parquet and Arrow files, or of a data set, by `data.path` and `data.split`.
+
+    >>> import pyarrow.parquet
+    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["It ran. It sat."]}), "a.parquet")
+    >>> list(ArrowCorpus("a.parquet", None))
+    [['It ran.', 'It sat.']]
+
+    Attributes:
+        parts: stretches of the tables, by their names and first rows.
+        files: those that are on this machine.
+        size: documents of all of them.
+
+    Raises:
+        UserError: as `arrow.read`; there is no column of texts.
+    """
+
+    unit, unit_size = "documents", 1
+
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], split: str | None):
+        names = [path] if isinstance(path, str | os.PathLike) else path
+        self.names = [Path(name) / split if split else Path(name) for name in names]
+        self.files = [file for name in self.names for file in arrow.files_of(name)]
+        sizes = {name: len(_texts(name)) for name in self.names}
+        self.parts = [(name, at) for name in sizes for at in range(0, sizes[name], _ROWS)]
+        self.size = sum(sizes.values())
+
+    def read(self, part: tuple[Path, int]) -> Iterator[list[str]]:
+        name, start = part
+        for text in _texts(name)[start : start + _ROWS]:
+            self.position += 1
+            if document := split_sentences(text or ""):
+                yield document
+
+
+@functools.lru_cache(maxsize=8)
+def _texts(path: Path) -> arrow.ArrowRows:
+    table = arrow.read(path)
+    name = table.names[0] if len(table.names) == 1 else "text"
+    table.check_texts([name])
+    return table.column(name)
 
 
 class TfdsCorpus(AnyCorpus):

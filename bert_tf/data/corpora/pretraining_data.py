@@ -6,7 +6,16 @@ from pathlib import Path
 
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
-from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, AnyCorpus, Corpus, TfdsCorpus
+from bert_tf.data import arrow
+from bert_tf.data.corpora.corpus import (
+    TFDS,
+    TFRECORD,
+    TOKEN_SHARDS,
+    AnyCorpus,
+    ArrowCorpus,
+    Corpus,
+    TfdsCorpus,
+)
 from bert_tf.data.corpora.shard_data import ShardData, check_rows
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import TokenShards
@@ -53,6 +62,9 @@ def open_corpus(config: PretrainingRun) -> AnyCorpus:
     format = config.data.format
     if format == TFDS:
         return TfdsCorpus(config.data.path, config.data.split)
+    if format in arrow.FORMATS:
+        split = config.data.split if format == "datasets" else None
+        return ArrowCorpus(config.data.path, split)
     if format in (TOKEN_SHARDS, TFRECORD):
         raise UserError(
             f"data.format is {format}, which holds no text to tokenize; set data.path and "

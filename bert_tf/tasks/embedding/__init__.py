@@ -37,13 +37,13 @@ class EmbeddingData(FinetuningData):
     """Texts, pairs, or groups of texts: see `bert_tf.tasks.embedding.data`."""
 
     format: str
-    """`tsv`, `csv` or `jsonl`, with columns `sentence1`, `sentence2` and `score` (or `label`);
-    `anchor` (or `query`), `positive` and optionally `negative` (in jsonl also `negatives`, a list);
-    or `text`, optionally with `label`. `sts-b`: GLUE's files or the original ones, whose scores are
-    divided by 5. `nli`: GLUE's files of MNLI or SNLI, as premise, entailed hypothesis and
-    contradicting hypothesis. `triples`: MS MARCO's TSV of query, relevant passage and another
-    passage, without a header. `beir`: a folder in BEIR's form; pairs come from `qrels/train.tsv`,
-    and the evaluation searches the whole corpus.
+    """`tsv`, `csv`, `jsonl`, `parquet` or `datasets`, with columns `sentence1`, `sentence2` and
+    `score` (or `label`); `anchor` (or `query`), `positive` and optionally `negative` (in the last
+    three also `negatives`, a list); or `text`, optionally with `label`. `sts-b`: GLUE's files or
+    the original ones, whose scores are divided by 5. `nli`: GLUE's files of MNLI or SNLI, as
+    premise, entailed hypothesis and contradicting hypothesis. `triples`: MS MARCO's TSV of query,
+    relevant passage and another passage, without a header. `beir`: a folder in BEIR's form; pairs
+    come from `qrels/train.tsv`, and the evaluation searches the whole corpus.
     """
 
 

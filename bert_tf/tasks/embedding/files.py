@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.data.targets import Number
@@ -17,7 +17,7 @@ from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form
 from bert_tf.tasks.texts.glue import read_glue
 
-FORMATS = (*tables.FORMATS, "sts-b", "nli", "triples", "beir")
+FORMATS = (*tables.FORMATS, *arrow.FORMATS, "sts-b", "nli", "triples", "beir")
 
 # The columns of tables, by what they begin with: those of the texts, and that of the target.
 _SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], Form], ...] = (
@@ -41,6 +41,8 @@ def find_file(folder: Path, file_format: str, split: str) -> Path:
     >>> find_file(Path("beir/scifact"), "beir", "train").as_posix()
     'beir/scifact/qrels/train.tsv'
     """
+    if file_format in arrow.FORMATS:
+        return folder / arrow.default_name(folder, file_format, split)
     names = {
         "sts-b": (f"{split}.tsv", f"sts-{split}.csv"),
         "nli": (f"{split}.tsv", f"{split}_matched.tsv"),
@@ -69,12 +71,35 @@ def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collec
     if file_format == "beir":
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
+    if arrow.reads(path, file_format):
+        return of_table(arrow.read(path), path)
     readers = {"sts-b": _sts, "nli": _nli, "triples": _triples}
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
 
 def _table(path: Path, file_format: str) -> Columns:
-    rows = list(_rows_of_table(path, file_format))
+    return _of_rows(path, [*_rows_of_table(path, file_format)])
+
+
+def of_table(table: arrow.Table, path: Path) -> Columns:
+    """The rows of a table of Arrow, whose columns are named as those of files.
+
+    >>> import pyarrow
+    >>> table = arrow.Table(pyarrow.table({"anchor": ["a cat"], "positive": ["the cat"]}), "x")
+    >>> of_table(table, Path("x")).values
+    (['a cat'], ['the cat'])
+
+    Raises:
+        UserError: as `read`, or a column has another type.
+    """
+    names = [name for name in (*_KNOWN, _NEGATIVES) if name in table.names]
+    targets = {name for _, kinds, _ in _SHAPES for name in kinds}
+    table.check_texts([name for name in names if name not in {*targets, _NEGATIVES}])
+    rows = table.rows(names, lambda n, row: (n, _numbered(row, f"{path}, row {n}")))
+    return _of_rows(path, [*rows], unit="row")
+
+
+def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "line") -> Columns:
     if not rows:
         raise UserError(f"{path} has no rows")
     line, first = rows[0]
@@ -82,8 +107,8 @@ def _table(path: Path, file_format: str) -> Columns:
     shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*first}), None)
     if shape is None:
         raise UserError(
-            f"{path}, line {line}: no text columns; name them sentence1 and sentence2, anchor and "
-            "positive, query and positive, or text"
+            f"{path}, {unit} {line}: no text columns; name them sentence1 and sentence2, anchor "
+            "and positive, query and positive, or text"
         )
     known, kinds, form = shape
     negatives = (name for name in first if name.startswith(f"{_NEGATIVES} "))
@@ -92,18 +117,18 @@ def _table(path: Path, file_format: str) -> Columns:
     for line, row in rows:
         for name in (*texts, *filter(None, [target])):
             if name not in row:
-                raise UserError(f"{path}, line {line}: no {name}, unlike earlier rows; add it")
+                raise UserError(f"{path}, {unit} {line}: no {name}, unlike earlier rows; add it")
         if len(row) > len(first):
             raise UserError(
-                f"{path}, line {line}: more texts than in earlier rows; give all rows the same "
+                f"{path}, {unit} {line}: more texts than in earlier rows; give all rows the same "
                 "columns"
             )
     columns = tuple([row[name] for _, row in rows] for name in texts)
     targets = None if target is None else [row[target] for _, row in rows]
     lines = [line for line, _ in rows]
     if targets is not None and form == "scores":
-        return _scored(path, columns, targets, lines)
-    return _rows(path, columns, targets, lines)
+        return _scored(path, columns, targets, lines, unit=unit)
+    return _rows(path, columns, targets, lines, unit=unit)
 
 
 def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -111,10 +136,15 @@ def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str
     wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
     plain = ("label", _NEGATIVES)
     for line, row in read_table(path, file_format, (), optional=wanted, targets=plain):
-        negatives = row.pop(_NEGATIVES, [])
-        if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
-            raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")
-        yield line, row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
+        yield line, _numbered(row, f"{path}, line {line}")
+
+
+def _numbered(row: dict[str, Any], place: str) -> dict[str, Any]:
+    """A row with a column for each of its negatives."""
+    negatives = row.pop(_NEGATIVES, [])
+    if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
+        raise UserError(f"{place}: {_NEGATIVES} must be a list of texts")
+    return row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
 
 
 def _rows(
@@ -122,8 +152,9 @@ def _rows(
     columns: tuple[Sequence[str], ...],
     targets: Sequence[Any] | None = None,
     lines: Sequence[int] | None = None,
+    **others: Any,
 ) -> Columns:
-    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path)
+    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path, **others)
     return rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
 
 
@@ -133,10 +164,11 @@ def _scored(
     written: Sequence[str],
     lines: Sequence[int],
     highest: float = 1.0,
+    **others: Any,
 ) -> Columns:
     """Pairs with scores, which are divided by `highest`."""
     known = [Number().from_text(each) if isinstance(each, str) else each for each in written]
-    rows = _rows(path, columns, known, lines)
+    rows = _rows(path, columns, known, lines, **others)
     scores = np.array(rows.targets, np.float32) / np.float32(highest)
     return dataclasses.replace(rows, targets=scores.tolist())
 

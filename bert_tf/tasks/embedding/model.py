@@ -3,6 +3,7 @@
 import dataclasses
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import keras
@@ -14,6 +15,7 @@ from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
 from bert_tf.config.arguments import checked, checked_argument
+from bert_tf.data.arrow import Table
 from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -33,6 +35,7 @@ from bert_tf.tasks.embedding.data import (
     names_of,
     numbered,
 )
+from bert_tf.tasks.embedding.files import of_table
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.pooling import (
     ACTIVATIONS,
@@ -491,6 +494,13 @@ class TextEmbedder(TaskModel):
             tuple(x) if isinstance(x, Mapping) else names_of(len(x) if isinstance(x, tuple) else 1)
         )
         return tuple(map(TextColumn, names))
+
+    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+        # A file and a table have the same columns.
+        rows = of_table(table, Path(table.source))
+        given = table.column(target) if isinstance(target, str) else target
+        x = dict(zip(rows.names, rows.values, strict=True))
+        return x, rows.targets if target is None else given
 
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.model import LONG_TEXT
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -37,10 +38,11 @@ class EmbeddingTask(Task):
     def best_metric_of(cls, config: Any) -> str:
         """`spearman` where the dev file has pairs with scores, and else `ndcg@10`."""
         data = config.data
-        if data.format not in ("tsv", "csv", "jsonl"):
+        if data.format not in (*tables.FORMATS, *arrow.FORMATS):
             return _SPEARMAN if data.format == "sts-b" else _NDCG
         path = _path(config, "dev")
-        rows = files.read(path, data.format) if path.is_file() else None
+        is_there = data.format == "datasets" or arrow.files_of(path)
+        rows = files.read(path, data.format) if is_there else None
         is_scored = isinstance(rows, Columns) and form_of(rows) == "scores"
         return _SPEARMAN if is_scored else _NDCG
 

@@ -160,14 +160,14 @@ class MaskedLM(TaskModel, WeightedModel):
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
         # The tokens to predict are chosen later, again in each epoch.
-        def windows() -> Iterator[tuple]:
-            for number, (texts,) in enumerate(in_chunks(rows.values, _CHUNK)):
+        def windows(first: int) -> Iterator[tuple]:
+            for number, (texts,) in enumerate(in_chunks(rows.values, _CHUNK, first), start=first):
                 features, owners = self._windows(texts)
                 weights = rows.weights
                 others = {} if weights is None else {"weights": weights[number * _CHUNK + owners]}
                 yield features, others
 
-        return TrainingRows.gather(windows())
+        return TrainingRows.gather(windows, self.tokens)
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
         # `y` is not used.

@@ -15,8 +15,9 @@ class MultiLabelData(TextData):
     """One text or two with any number of labels: see `bert_tf.tasks.multi_label_classification`."""
 
     format: str
-    """`tsv`, `csv` or `jsonl`, with named columns. The labels of a row are a list in JSON lines. In
-    tables they are joined in one column, or each label has a column of 0 and 1.
+    """`tsv`, `csv`, `jsonl`, `parquet` or `datasets`, with named columns. The labels of a row are a
+    list in the last three. In tables they are joined in one column, or each label has a column of 0
+    and 1.
     """
     label_columns: Names | None = None
     """Columns of 0 and 1, whose names are the labels; null reads label_column."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Labels
 from bert_tf.encoder.encoder import Encoder
@@ -22,7 +22,7 @@ class MultiLabelClassification(TextTask):
     """Reads texts with labels for a `MultiLabelClassifier`."""
 
     best_metric = "micro_f1"
-    formats = tables.FORMATS
+    formats = (*tables.FORMATS, *arrow.FORMATS)
     data: MultiLabelData
 
     @property

@@ -13,7 +13,7 @@ class MultiTargetData(TextData):
     """One text or two with several numbers: see `bert_tf.tasks.multi_target_regression`."""
 
     format: str
-    """`tsv`, `csv` or `jsonl`, with named columns."""
+    """`tsv`, `csv`, `jsonl`, `parquet` or `datasets`, with named columns."""
     label_columns: Names
     """Columns of the numbers, whose names are those of the targets."""
 

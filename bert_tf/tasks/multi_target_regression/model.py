@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.arrow import Table
 from bert_tf.data.columns import Columns, Target, as_list, quoted
 from bert_tf.data.targets import check_class_names, finite_number
 from bert_tf.encoder.encoder import Encoder
@@ -132,6 +133,14 @@ class MultiTargetRegressor(TextRegressor):
     @property
     def target(self) -> Numbers:
         return Numbers(self.targets)
+
+    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+        # Each target has the column of its name.
+        x, _ = super().named(table, ())
+        if target is None and {*self.target.names} & {*table.names}:
+            table.check(self.target.names)
+            target = {name: x[name] for name in self.target.names}
+        return x, target
 
     def given(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Columns:
         # `y` may be a dict of columns.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.data.targets import Number
 from bert_tf.encoder.encoder import Encoder
@@ -22,7 +22,7 @@ class MultiTargetRegression(TextTask):
     """Reads texts with numbers for a `MultiTargetRegressor`."""
 
     best_metric = "spearman"
-    formats = tables.FORMATS
+    formats = (*tables.FORMATS, *arrow.FORMATS)
     data: MultiTargetData
     has_classes = False
 

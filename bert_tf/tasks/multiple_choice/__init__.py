@@ -12,9 +12,10 @@ class MultipleChoiceData(FinetuningData):
     """Contexts with several endings: see `bert_tf.tasks.multiple_choice`."""
 
     format: str
-    """`swag`, the official CSV; `codah`, its TSV; or `jsonl`, objects with `context`, `choices` (or
-    `endings`) and `label`. The default names are `train.csv` and `val.csv` for SWAG, `train.tsv`
-    and `dev.tsv` for CODAH, and `train.jsonl` and `dev.jsonl`; and `test` with the same ending.
+    """`swag`, the official CSV; `codah`, its TSV; or `jsonl`, `parquet` or `datasets` with
+    `context`, `choices` (or `endings`) and `label`. The default names are `train.csv` and `val.csv`
+    for SWAG, `train.tsv` and `dev.tsv` for CODAH, and `train.jsonl` and `dev.jsonl`; and `test`
+    with the same ending.
     """
 
 

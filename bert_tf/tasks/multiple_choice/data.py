@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, quoted
-from bert_tf.data.tables import read_table, read_tsv
+from bert_tf.data.tables import read_table, read_tsv, rows_of
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import read_json_lines, whole_value
+from bert_tf.io.json_files import whole_value
 
-FORMATS = ("swag", "codah", "jsonl")
+FORMATS = ("swag", "codah", "jsonl", *arrow.FORMATS)
 COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
 
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
@@ -100,11 +101,9 @@ def read_choices(path: Path, file_format: str) -> Columns:
         UserError: a missing column or key, another number of choices than in the row before, an
             empty choice, a label that is none of them, no rows; with the line.
     """
-    readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
-    rows, target = (
-        Columns.of_file(path, ("context", "choices"), readers[file_format](path)),
-        ChoiceNumber(),
-    )
+    unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
+    reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)
+    rows = Columns.of_file(path, ("context", "choices"), reader(path, file_format), unit=unit)
     labels = [
         None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
         for each in rows.known_targets()
@@ -115,7 +114,7 @@ def read_choices(path: Path, file_format: str) -> Columns:
 _Row = tuple[int, Any, Any, Any]
 
 
-def _swag(path: Path) -> Iterator[_Row]:
+def _swag(path: Path, _: str) -> Iterator[_Row]:
     columns = ("sent1", "sent2", *_ENDINGS)
     for line, row in read_table(path, "csv", columns, optional=("label",)):
         endings = tuple(row[ending] for ending in _ENDINGS)
@@ -126,7 +125,7 @@ def _swag(path: Path) -> Iterator[_Row]:
         yield line, row["sent1"], choices, row.get("label")
 
 
-def _codah(path: Path) -> Iterator[_Row]:
+def _codah(path: Path, _: str) -> Iterator[_Row]:
     for line, fields in read_tsv(path):
         if len(fields) not in (_ANSWER, _ANSWER + 1):
             raise UserError(
@@ -137,9 +136,10 @@ def _codah(path: Path) -> Iterator[_Row]:
         yield line, fields[_CONTEXT], tuple(fields[_FIRST_ENDING:_ANSWER]), label
 
 
-def _json_lines(path: Path) -> Iterator[_Row]:
-    for line, row in read_json_lines(path):
-        place = f"{path}, line {line}"
+def _named(path: Path, file_format: str) -> Iterator[_Row]:
+    unit, rows = rows_of(path, file_format)
+    for line, row in rows:
+        place = f"{path}, {unit} {line}"
         key = next((each for each in _CHOICES if each in row), None)
         if key is None or "context" not in row:
             missing = "context" if key else " or ".join(map(repr, _CHOICES))

@@ -57,6 +57,7 @@ class MultipleChoice(GroupModel):
     padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
     head_name = "choice"
+    other_names = {"choices": ("endings",)}
     example = {
         "context": ["The kettle whistles."],
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],

@@ -31,6 +31,8 @@ class MultipleChoiceTask(Task):
 
     def default_name(self, split: str) -> str:
         form = self.data.format
+        if form not in _SUFFIXES:
+            return super().default_name(split)
         return _SWAG_DEV if (form, split) == ("swag", "dev") else f"{split}.{_SUFFIXES[form]}"
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:

@@ -15,8 +15,9 @@ class QuestionAnsweringData(FinetuningData):
     """Questions with contexts that hold their answers: see `bert_tf.tasks.question_answering`."""
 
     format: str
-    """`squad`, the official JSON, or `tfds`. The default names are `train-v1.1.json` and
-    `dev-v1.1.json`; with data.unanswerable, those of v2.0.
+    """`squad`, the official JSON; `parquet` or `datasets`, with the columns of SQuAD on the Hub; or
+    `tfds`. The default names are `train-v1.1.json` and `dev-v1.1.json`; with data.unanswerable,
+    those of v2.0.
     """
     unanswerable: bool = False
     """Whether a context may hold no answer (SQuAD 2.0); the model can then answer so."""

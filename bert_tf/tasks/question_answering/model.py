@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import Outputs, Row, Text, batches, characters, plain, rows_of
 from bert_tf.config.arguments import checked
-from bert_tf.console import Progress
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.columns import Columns, as_list, is_missing
 from bert_tf.distillation.losses import Matched
@@ -126,6 +125,7 @@ class QuestionAnswerer(TaskModel):
     answer_names = ("answer", *_NUMBERS, "nbest_answers", "nbest_scores")
     ids_answer_names = (*_NUMBERS, *_NBEST, "start_logits", "end_logits")
     padded_lists = (("nbest_answers", "nbest_scores"),)
+    target_columns = ("answers", "answer")
     setting_names = (
         "unanswerable",
         "max_length",
@@ -273,15 +273,14 @@ class QuestionAnswerer(TaskModel):
         specs = [text, text, span, *(tf.TensorSpec([None], tf.float32) for _ in more)]
         cut = tf.function(self._cut, specs, autograph=False)
 
-        def windows(progress: Progress) -> Iterator[tuple]:
-            for number, texts in enumerate(in_chunks(rows.values, _CHUNK)):
+        def windows(first: int) -> Iterator[tuple]:
+            chunks = in_chunks(rows.values, _CHUNK, first, "cutting windows", "questions")
+            for number, texts in enumerate(chunks, start=first):
                 part = slice(number * _CHUNK, (number + 1) * _CHUNK)
                 features, *others = cut(*texts, spans[part], *(each[part] for each in more))
-                progress.update(min(part.stop, len(rows)), line=True)
                 yield features, dict(zip(("targets", "weights"), others, strict=False))
 
-        with Progress("cutting windows", len(rows), unit="questions") as progress:
-            return TrainingRows.gather(windows(progress))
+        return TrainingRows.gather(windows, self.tokens)
 
     def _cut(
         self, questions: tf.Tensor, contexts: tf.Tensor, spans: tf.Tensor, weights: Any = None

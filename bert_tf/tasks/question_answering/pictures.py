@@ -8,7 +8,7 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.asking.row_files import Row, text_of
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, flat
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Importances, Inputs
@@ -226,7 +226,7 @@ class QuestionPictures(Pictures):
         windows = self._windows(tuple(map(list, data.values)))
         _, first = np.unique(windows.rows, return_index=True)
         features = {name: tf.gather(each, first) for name, each in windows.features.items()}
-        rows = EncodedRows.gather(iter([features]))
+        rows = EncodedRows.of_arrays(flat(features))
         return row_vectors(self.subject.encoder, mean, rows.take, rows.lengths, _BATCH)
 
 

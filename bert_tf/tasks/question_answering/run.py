@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.asking import plain
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.data.tfds import SPLITS
 from bert_tf.encoder.encoder import Encoder
@@ -14,7 +15,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import SpanAnswers
-from bert_tf.tasks.question_answering.squad import ids_of, read_squad, read_tfds, usable
+from bert_tf.tasks.question_answering.squad import ids_of, read_arrow, read_squad, read_tfds, usable
 from bert_tf.tasks.task import Task
 from bert_tf.text import Tokenizer, WindowPreprocessor
 
@@ -23,11 +24,13 @@ class QuestionAnswering(Task):
     """Reads questions with contexts for a `QuestionAnswerer`."""
 
     best_metric = "f1"
-    formats = ("squad", "tfds")
+    formats = ("squad", *arrow.FORMATS, "tfds")
     data: QuestionAnsweringData
 
     def default_name(self, split: str) -> str:
         # With TFDS a path is the name and the split.
+        if self.data.format in arrow.FORMATS:
+            return super().default_name(split)
         if self.data.format == "tfds":
             return SPLITS[split]
         return f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
@@ -69,6 +72,8 @@ class QuestionAnswering(Task):
         """
         if self.data.format == "tfds" and not path.is_file():
             rows = read_tfds(str(path.parent), path.name)
+        elif arrow.reads(path, self.data.format):
+            rows = read_arrow(path)
         else:
             rows = read_squad(path)
         if rows.targets is None and not self.needs_labels(path):

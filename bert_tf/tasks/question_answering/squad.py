@@ -14,6 +14,7 @@ import numpy as np
 
 from bert_tf.asking import Text, encoded, plain
 from bert_tf.console import logger
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
@@ -258,11 +259,40 @@ def read_tfds(name: str, split: str) -> Columns:
     return _columns(found, source, Path(name) / split)
 
 
-def _columns(found: list[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:
+def read_arrow(path: Path) -> Columns:
+    """The questions of a table of Arrow: `question`, `context`, maybe `answers` and `id`.
+
+    Answers are as `datasets` has those of SQuAD, or in any form that `Span` takes; without any, the
+    context holds none.
+
+    >>> import pyarrow.parquet
+    >>> answers = [{"text": ["café"], "answer_start": [7]}]
+    >>> columns = {"question": ["Where?"], "context": ["In the café."], "answers": answers}
+    >>> pyarrow.parquet.write_table(pyarrow.table(columns), "train.parquet")
+    >>> read_arrow(Path("train.parquet")).targets
+    [(Answer(text='café', start=7),)]
+
+    Raises:
+        UserError: as `arrow.read`; a column or an answer is not as it should be.
+    """
+    table = arrow.read(path)
+    table.check_texts(["question", "context"])
+    names = ["question", "context", *({"id", "answers"} & {*table.names})]
+
+    def found(number: int, row: dict[str, Any]) -> tuple:
+        return row.get("id", number), row["question"], row["context"], row.get("answers")
+
+    rows = _columns(table.rows(names, found), str(path), path)
+    places = range(len(table.data))
+    return dataclasses.replace(rows, places=places, unit="row").checked(COLUMNS, Span())
+
+
+def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:
     """Ids, questions, contexts and answers as rows."""
     if not found:
         raise UserError(f"{source} has no questions")
     ids, questions, contexts, answers = columns_of_rows(found, 4)
+    answers = [*answers]
     are_unknown = all(each is None for each in answers)
     names = tuple(column.name for column in COLUMNS)
     targets = None if are_unknown else answers

@@ -16,11 +16,11 @@ class RerankingData(FinetuningData):
     """Queries with passages and their relevance: see `bert_tf.tasks.reranking`."""
 
     format: str
-    """`tsv` or `csv` with the columns `query`, `passage` and `relevance`; `jsonl` with the same, a
-    list of passages with a list of relevances, or `positive` and `negatives`; `triples`, MS MARCO's
-    TSV of query, positive and negative; or `beir`, a folder with `corpus.jsonl`, `queries.jsonl`
-    and `qrels`. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the ending of the
-    format; those of beir are in `qrels`.
+    """`tsv` or `csv` with the columns `query`, `passage` and `relevance`; `jsonl`, `parquet` or
+    `datasets` with the same, a list of passages with a list of relevances, or `positive` and
+    `negatives`; `triples`, MS MARCO's TSV of query, positive and negative; or `beir`, a folder with
+    `corpus.jsonl`, `queries.jsonl` and `qrels`. The default names are `train.tsv`, `dev.tsv` and
+    `test.tsv`, with the ending of the format; those of beir are in `qrels`.
     """
     negatives: Natural = 8
     """For format beir: how many passages of the corpus are drawn for each query as not relevant, in

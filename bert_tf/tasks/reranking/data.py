@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.errors import UserError
-from bert_tf.io.json_files import read_json_lines, whole_value
+from bert_tf.io.json_files import whole_value
 from bert_tf.retrieval.collection import read_beir, read_triples
 from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 
-FORMATS = (*tables.FORMATS, "triples", "beir")
+FORMATS = (*tables.FORMATS, *arrow.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
 # The folder of the files of judgements.
 _QRELS = "qrels"
@@ -42,9 +42,10 @@ def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int 
     """
     if file_format == "beir":
         return _beir(path, negatives, seed)
-    readers = {"jsonl": _json_lines, "triples": _triples}
-    found = readers[file_format](path) if file_format in readers else _table(path, file_format)
-    rows = Columns.of_file(path, ("query", "passages"), found)
+    unit = "row" if arrow.reads(path, file_format) else "line"
+    reader = _named if unit == "row" or file_format == "jsonl" else _table
+    found = _triples(path) if file_format == "triples" else reader(path, file_format)
+    rows = Columns.of_file(path, ("query", "passages"), found, unit=unit)
     return rows.checked((TextColumn("query", may_be_empty=False), COLUMNS[1]), Relevance())
 
 
@@ -67,9 +68,10 @@ def _triples(path: Path) -> Iterator[_Row]:
         yield line, query, passages, (1.0, 0.0)
 
 
-def _json_lines(path: Path) -> Iterator[_Row]:
-    for line, row in read_json_lines(path):
-        place = f"{path}, line {line}"
+def _named(path: Path, file_format: str) -> Iterator[_Row]:
+    unit, rows = tables.rows_of(path, file_format)
+    for line, row in rows:
+        place = f"{path}, {unit} {line}"
         key = next((each for each in ("passages", "positive", "passage") if each in row), None)
         if "query" not in row or key is None:
             missing = "'query'" if key else "'passage', 'passages' or 'positive'"

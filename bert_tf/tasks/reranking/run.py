@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
@@ -40,10 +40,12 @@ class Reranking(Task):
     def files(self, split: str) -> dict[str, Path]:
         # In BEIR's folders these are the files of judgements.
         self.check_format()
-        form = self.data.format
-        ending = form if form in tables.FORMATS else "tsv"
-        folder = Path(self.data.path) / ("qrels" if form == "beir" else "")
-        return {"": folder / (getattr(self.data, split) or f"{split}.{ending}")}
+        folder = Path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
+        return {"": folder / (getattr(self.data, split) or self.default_name(split))}
+
+    def default_name(self, split: str) -> str:
+        is_named = self.data.format in (*tables.FORMATS, *arrow.FORMATS)
+        return super().default_name(split) if is_named else f"{split}.tsv"
 
     def sources(self, split: str) -> list[Path]:
         # Texts of BEIR's folders are in files of their own.
@@ -106,7 +108,9 @@ class Reranking(Task):
     def _format_of(self, path: Path) -> str:
         """How a file is written; see `tables.format_of`."""
         self.check_format()
-        if self.data.format not in tables.FORMATS:
+        if arrow.reads(path, self.data.format):
+            return "parquet"
+        if self.data.format not in (*tables.FORMATS, *arrow.FORMATS):
             return self.data.format
         own = [each for split in ("train", "dev", "test") for each in self.files(split).values()]
         return tables.format_of(path, self.data.format, own)

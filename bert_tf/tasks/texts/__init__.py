@@ -14,10 +14,11 @@ class TextData(FinetuningData):
     """One text or two with a label: see `bert_tf.tasks.classification` and `.regression`."""
 
     format: str
-    """`tsv`, `csv` or `jsonl`, with named columns; `cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`,
-    `qnli`, `rte` or `wnli`: a folder with the official files of that GLUE task; or `tfds`, whose
-    features are the columns. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the
-    ending of the format; in TFDS, the splits `train` and `validation`.
+    """`tsv`, `csv`, `jsonl`, `parquet` or `datasets` (Hugging Face's), with named columns; `cola`,
+    `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`, `qnli`, `rte` or `wnli`: a folder with the official files
+    of that GLUE task; or `tfds`, whose features are the columns. The default names are `train.tsv`,
+    `dev.tsv` and `test.tsv`, with the ending of the format; in TFDS and in `datasets`, the splits
+    `train` and `validation`.
     """
     text_columns: Annotated[Names, Field(max_length=2)] | None = None
     """Column of the text, or columns of a first and a second text. null is the column `text`, or

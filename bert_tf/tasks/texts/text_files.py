@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from bert_tf.console import logger
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.data.tfds import SPLITS, load_split
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
-FORMATS = (*tables.FORMATS, *GLUE, "tfds")
+FORMATS = (*tables.FORMATS, *arrow.FORMATS, *GLUE, "tfds")
 # In data sets of TFDS, the label of a row that has none.
 _NO_LABEL = -1
 # The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
@@ -96,7 +96,10 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     if data.format == "tfds":
         return {ending: folder / each for ending, each in _tfds_splits(data, split).items()}
     path = folder / f"{split}.{data.format}"
-    return {"": path} if split != "test" or path.is_file() else {}
+    if data.format in arrow.FORMATS:
+        path = folder / arrow.default_name(folder, data.format, split)
+    is_there = arrow.files_of if data.format == "parquet" else Path.is_file
+    return {"": path} if split != "test" or is_there(path) else {}
 
 
 def read(
@@ -134,7 +137,9 @@ def read(
         rows = read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         label_of = label_of or (lambda row, *_: row.get(data.label_column))
-        rows = _read_table(path, data, columns, needs_labels, label_of)
+        is_arrow = arrow.reads(path, data.format)
+        reader = _read_arrow if is_arrow else _read_table
+        rows = reader(path, data, columns, needs_labels, label_of)
     targets = rows.targets
     if targets is not None:
         is_empty = all(
@@ -146,11 +151,43 @@ def read(
     return rows.checked(map(TextColumn, rows.names), target)
 
 
+def _read_arrow(
+    path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool, label_of: LabelOf
+) -> Columns:
+    """The rows of a table of Arrow, not checked yet."""
+    table, labels = arrow.read(path), _label_columns(data)
+    table.check_texts(texts)
+    if needs_labels:
+        table.check(labels)
+    known = [name for name in labels if name in table.names]
+    for name in known:
+        table = table.labelled(name)
+
+    def label(number: int, row: dict[str, Any]) -> Any:
+        # Where a column of labels is of texts, these are joined as in other tables.
+        return label_of(row, f"{path}, row {number}", isinstance(row[known[0]], str))
+
+    return Columns(
+        names=NAMES[len(texts)],
+        values=tuple(map(table.column, texts)),
+        targets=table.rows(known, label) if known else None,
+        source=str(path),
+        places=range(len(table.data)),
+        unit="row",
+        classes=table.classes(known[0]) if len(known) == 1 else (),
+        path=path,
+    )
+
+
+def _label_columns(data: TextData) -> Sequence[str]:
+    return getattr(data, "label_columns", None) or (data.label_column,)
+
+
 def _read_table(
     path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool, label_of: LabelOf
 ) -> Columns:
     """The rows of a table, not checked yet."""
-    labels = getattr(data, "label_columns", None) or (data.label_column,)
+    labels = _label_columns(data)
     needed = (*texts, *labels) if needs_labels else texts
     file_format = format_of(path, data)
     rows = list(tables.read_table(path, file_format, needed, labels, targets=labels))

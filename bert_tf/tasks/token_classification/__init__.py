@@ -46,8 +46,9 @@ class TokenClassificationData(FinetuningData):
 
     format: str
     """`conll`, columns of words and tags, `spans`, texts with the characters of entities as
-    doccano, Label Studio, Prodigy and spaCy write them (`train.jsonl`, or a file that is named), or
-    `tfds`. With tfds, the names of files are names of splits: by default `train` and `dev`, as in
+    doccano, Label Studio, Prodigy and spaCy write them (`train.jsonl`, or a file that is named),
+    `parquet` or `datasets`, with `tokens` and `ner_tags` or with `text` and `spans`, or `tfds`.
+    With tfds, the names of files are names of splits: by default `train` and `dev`, as in
     conll2003, and a test split only if it is named. A test file may have the words or texts alone.
     """
     word_column: int = 0

@@ -15,8 +15,9 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Changed, Outputs, Row, Text, characters, each_answer, plain
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import logger
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, flat
 from bert_tf.data.columns import Column, Columns, GroupColumn, TextColumn, as_list, is_text
+from bert_tf.data.mapped import joined
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
@@ -34,6 +35,7 @@ from bert_tf.tasks.token_classification.spans import TEXT, SpannedWords, are_tex
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
 from bert_tf.tasks.token_classification.tagged_sentences import (
     IGNORED,
+    TAGS,
     WORDS,
     TaggedWindows,
     WordTags,
@@ -122,6 +124,8 @@ class TokenClassifier(TaskModel, WeightedModel):
     answer_names = ("words", "labels", "starts", "ends", "scores")
     ids_answer_names = ("labels", "starts", "ends", "scores")
     padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
+    other_names = {"words": ("tokens",)}
+    target_columns = (*TAGS, "spans", "entities")
     setting_names = ("max_length", "stride", "split_punctuation", "aggregation")
     answer_options = ("min_score", "aggregation")
     cuts_texts = False
@@ -288,19 +292,19 @@ class TokenClassifier(TaskModel, WeightedModel):
                 weights *= [class_weight.get(label, 1.0) for label in labels.tolist()]
         known = [("labels", labels, IGNORED), ("weights", weights, 0.0)]
 
-        def windows() -> Iterator[Tensors]:
-            preprocess, place = self.windows(), 0
-            for first in range(0, len(texts), _CHUNK):
-                words = ragged_words(texts[first : first + _CHUNK])
+        def windows(first: int) -> Iterator[Mapping[str, np.ndarray]]:
+            preprocess, place = self.windows(), sum(map(len, texts[: first * _CHUNK]))
+            for start in range(first * _CHUNK, len(texts), _CHUNK):
+                words = ragged_words(texts[start : start + _CHUNK])
                 cut, end = preprocess(words), place + len(words.values)
                 for name, each, missing in known:
                     if each is not None:
                         of_words = words.with_values(each[place:end])
                         cut.features[name] = at_tokens(of_words, cut.rows, cut.words, missing)
-                yield cut.features
+                yield flat(cut.features)
                 place = end
 
-        return TaggedWindows(EncodedRows.gather(windows()))
+        return TaggedWindows(EncodedRows.of_arrays(joined(windows, self.tokens)))
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # Words and tags are ragged, or [batch, words] padded with "".

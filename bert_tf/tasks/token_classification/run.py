@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -20,7 +21,7 @@ from bert_tf.tasks.token_classification.conll import read_conll, separator
 from bert_tf.tasks.token_classification.model import TokenClassifier
 from bert_tf.tasks.token_classification.span_files import read_spans
 from bert_tf.tasks.token_classification.spans import are_texts
-from bert_tf.tasks.token_classification.tagged_sentences import WordTags, read_tfds_tags
+from bert_tf.tasks.token_classification.tagged_sentences import WordTags, of_table, read_tfds_tags
 from bert_tf.text import Tokenizer
 
 
@@ -28,13 +29,15 @@ class TokenClassification(Task):
     """Reads tagged words for a `TokenClassifier`."""
 
     best_metric = "f1"
-    formats = ("conll", "spans", "tfds")
+    formats = ("conll", "spans", *arrow.FORMATS, "tfds")
     config: TokenClassificationRun
     data: TokenClassificationData
     _learned: Columns | None = None
 
     def default_name(self, split: str) -> str:
         # With TFDS a path is the name and the split.
+        if self.data.format in arrow.FORMATS:
+            return super().default_name(split)
         return split + {"conll": ".conll", "spans": ".jsonl", "tfds": ""}[self.data.format]
 
     def training_rows(self) -> Columns:
@@ -110,10 +113,13 @@ class TokenClassification(Task):
 
     def _read(self, path: Path) -> Columns:
         settings = self.data
-        if settings.format == "spans":
-            return read_spans(path)
+        table = arrow.read(path) if arrow.reads(path, settings.format) else None
+        if settings.format == "spans" or table and not table.first_of(("tokens", "words")):
+            return read_spans(path, settings.format)
         if settings.format == "tfds" and not path.is_file():
             rows = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
+        elif table:
+            rows = of_table(table, path, settings.lenient_tags)
         else:
             rows = read_conll(
                 path,

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
+from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, quoted
+from bert_tf.data.tables import rows_of
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, read_json_lines, text_of
 from bert_tf.tasks.token_classification.spans import TEXT, Span
@@ -21,7 +23,7 @@ _MORE = {
 }
 
 
-def read_spans(path: Path) -> Columns:
+def read_spans(path: Path, file_format: str = "spans") -> Columns:
     r"""The texts of a file with the spans of their entities, in its order.
 
     The file has a JSON object with `text` and `spans` on each line, as Prodigy writes them, or the
@@ -36,7 +38,8 @@ def read_spans(path: Path) -> Columns:
         UserError: a text is missing, a span is not one of its text, or spaCy is not installed; with
             the file and the line.
     """
-    unit, rows = _rows(path)
+    is_arrow = arrow.reads(path, file_format)
+    unit, rows = rows_of(path, file_format) if is_arrow else _rows(path)
     found, left_out = [], 0
     for number, row in rows:
         place = f"{path}, {unit} {number}"

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.arrow import Table
 from bert_tf.data.batching import TrainingRows
-from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
+from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, kept, quoted
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
@@ -34,7 +35,7 @@ WORDS = GroupColumn("words", may_be_empty=True)
 IGNORED = -1
 # The names that data sets of TFDS give their words, and tags of entities.
 _WORDS = ("tokens", "words")
-_TAGS = ("ner", "ner_tags", "tags")
+TAGS = ("ner", "ner_tags", "tags")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +182,7 @@ def word_place(rows: Columns, row: int, word: int) -> str:
     return f"{rows.where(row)}, word {word}"
 
 
-def texts_of(rows: Columns) -> list[list[str]]:
+def texts_of(rows: Columns) -> Sequence[Sequence[str]]:
     """The words of each text: of a sentence, or of all sentences of a document.
 
     >>> words = [["Ada", "sat"], ["She", "slept"]]
@@ -190,7 +191,7 @@ def texts_of(rows: Columns) -> list[list[str]]:
     """
     sentences = rows.column("words")
     if rows.ids is None:
-        return [list(words) for words in sentences]
+        return kept(sentences)
     groups = itertools.groupby(zip(rows.ids, sentences, strict=True), key=lambda each: each[0])
     return [[word for _, words in group for word in words] for _, group in groups]
 
@@ -201,7 +202,7 @@ def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
     >>> ragged_words([["Ada", "sat"], ["Hello"]]).to_list()
     [[b'Ada', b'sat'], [b'Hello']]
     """
-    return tf.ragged.constant(texts, tf.string, ragged_rank=1)
+    return tf.ragged.constant([*texts], tf.string, ragged_rank=1)
 
 
 class TaggedWindows(TrainingRows):
@@ -261,7 +262,7 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
-    words, tags = (_feature(features, names, source) for names in (_WORDS, _TAGS))
+    words, tags = (_feature(features, names, source) for names in (_WORDS, TAGS))
     classes = getattr(getattr(features[tags], "feature", None), "names", None) or ()
     if not classes:
         raise UserError(f"{source}: the feature {tags!r} does not contain tags such as O, B-…, I-…")
@@ -276,6 +277,38 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
         path=Path(name) / split,
     )
     return in_scheme(sentences, lenient_tags)
+
+
+def of_table(table: Table, path: Path, lenient_tags: bool = False) -> Columns:
+    """The sentences of a table of Arrow: `tokens` or `words`, and `ner_tags`, `ner` or `tags`.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"tokens": [["Ada", "sat"]], "ner_tags": [["B-PER", "O"]]})
+    >>> of_table(Table(table, "x"), Path("x")).targets
+    [('B-PER', 'O')]
+
+    Raises:
+        UserError: as `in_scheme`; there are no lists of words.
+    """
+    words, tags = table.first_of(_WORDS) or _WORDS[0], table.first_of(TAGS)
+    table.check_texts([words], rank=2)
+    column = table.column(words)
+    filled = [row for row, each in enumerate(column) if each is None or len(each)]
+    if len(filled) < len(column):
+        table = dataclasses.replace(table, data=table.data.take(filled))
+    values, places = (table.column(words),), range(len(table.data))
+    rows = Columns(("words",), values, None, table.source, places, unit="row", path=path)
+    if tags is None:
+        return in_scheme(rows)
+    if not table.classes(tags):
+        table.check_texts([tags], rank=2)
+    targets = [*table.column(tags)]
+    if all(each is None for each in targets):
+        return in_scheme(rows)
+    for row, each in enumerate(targets):
+        if each is None or None in each:
+            raise UserError(f"{rows.at(row, tags)} is missing, or one of them is; add it")
+    return in_scheme(dataclasses.replace(rows, targets=targets), lenient_tags)
 
 
 def _feature(features: Any, names: tuple[str, ...], source: str) -> str:

@@ -1,0 +1,320 @@
+"""Rows of Parquet and Arrow files, of Hugging Face's data sets, and of data frames.
+
+All of these are tables of Arrow. Those of files are mapped to memory: the package `datasets` copies
+Parquet files once to Arrow files in its own cache (HF_HOME).
+"""
+
+import dataclasses
+import difflib
+import glob
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.console import logger
+from bert_tf.data.tfds import SPLITS, one_line
+from bert_tf.dependencies import optional
+from bert_tf.errors import UserError
+
+FORMATS = ("parquet", "datasets")
+
+# Rows that are in memory at a time.
+_READ = 1024
+# What reads a file, by its ending.
+_KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+# Where one split of a data set may be in a folder of Parquet files, in the order of preference.
+_PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parquet")
+# What `Dataset.save_to_disk` writes beside the rows.
+_SAVED = "state.json"
+# On the Hub: owner/name or name, a configuration, a revision.
+_HUB = re.compile(r"(?:hf:/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?")
+_TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
+_LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
+
+Make = Callable[[int, dict[str, Any]], Any]
+
+
+class ArrowRows(Sequence[Any]):
+    """What is made of the rows of a table when it is read, and not kept; so are its slices.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"text": ["a film", "a play"]})
+    >>> rows = ArrowRows(table, lambda number, row: (number, row["text"]))
+    >>> len(rows), rows[1], [*rows[1:]], [*rows.map(len)]
+    (2, (1, 'a play'), [(1, 'a play')], [2, 2])
+
+    Args:
+        table: a `pyarrow.Table`.
+        make: takes the number of a row, from 0, and its values by their columns.
+        first: the number of the first row.
+
+    Attributes:
+        classes: the names of all classes, if the rows are names of some.
+    """
+
+    def __init__(self, table: Any, make: Make, first: int = 0):
+        self._table, self._make, self._first = table, make, first
+        self.classes: tuple[str, ...] = ()
+        # The rows around the last one that was read by its place, and where they begin.
+        self._block: tuple[int, list[Any]] = (0, [])
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getitem__(self, place: Any) -> Any:
+        places = range(len(self))[place]
+        if isinstance(places, int):
+            start, rows = self._block
+            if not 0 <= places - start < len(rows):
+                start = places // _READ * _READ
+                rows = [*self[start : start + _READ]]
+                self._block = start, rows
+            return rows[places - start]
+        if places.step != 1:
+            return [self[each] for each in places]
+        part = self._table.slice(places.start, len(places))
+        return ArrowRows(part, self._make, self._first + places.start)
+
+    def __iter__(self) -> Iterator[Any]:
+        numbers = itertools.count(self._first)
+        for batch in self._table.to_batches(max_chunksize=_READ):
+            for row in batch.to_pylist():
+                yield self._make(next(numbers), row)
+
+    def map(self, function: Callable[[Any], Any]) -> "ArrowRows":
+        """What a function makes of each of them."""
+        make = self._make
+        return ArrowRows(self._table, lambda *row: function(make(*row)), self._first)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table with named columns.
+
+    >>> import pyarrow
+    >>> table = Table(pyarrow.table({"text": ["a film"], "stars": [5]}), "a.parquet")
+    >>> [*table.rows(["text"])]
+    [{'text': 'a film'}]
+    >>> table.check_texts(["texts"])
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: a.parquet: no column 'texts'; the columns are text (string), stars...
+
+    Attributes:
+        data: a `pyarrow.Table`.
+        source: what messages call it.
+    """
+
+    data: Any
+    source: str
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return self.data.column_names
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raises UserError if a column is not there, or is there twice."""
+        for name in columns:
+            if self.names.count(name) > 1:
+                raise UserError(f"{self.source}: two columns are named {name!r}; rename one")
+            if name not in self.names:
+                near = difflib.get_close_matches(name, self.names, 1, 0.5)
+                nearest = f", of which {near[0]!r} is the nearest" if near else ""
+                raise UserError(f"{self.source}: no column {name!r}; {self._columns}{nearest}")
+
+    def check_texts(self, columns: Sequence[str], rank: int = 1) -> None:
+        """Raises UserError as `check`, or if a column is not of texts, or with rank 2 of lists."""
+        self.check(columns)
+        for name in columns:
+            found = inner = self.data.schema.field(name).type
+            if is_list := self._is_list(name):
+                inner = found.value_type
+            if is_list != (rank == 2) or not _TEXT.fullmatch(str(inner)):
+                kind = "string" if rank == 1 else "list of strings"
+                raise UserError(
+                    f"{self.source}: the column {name!r} has the type {found}, not {kind}; "
+                    f"{self._columns}"
+                )
+
+    def first_of(self, names: Sequence[str]) -> str | None:
+        """The first of some names that a column has."""
+        return next((name for name in names if name in self.names), None)
+
+    def named(self, others: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """The columns by their names, and by names for which there may be others."""
+        found = {name: self.first_of(names) for name, names in others.items()}
+        named = {name: column for name, column in found.items() if column is not None}
+        return named | {name: name for name in self.names}
+
+    def classes(self, column: str) -> tuple[str, ...]:
+        """The names of the classes of a column, or of its lists, if the data set knows them."""
+        try:
+            about = json.loads((self.data.schema.metadata or {})[b"huggingface"])
+            feature = about["info"]["features"][column]
+            feature = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
+            return tuple(feature["names"]) if feature["_type"] == "ClassLabel" else ()
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return ()
+
+    def rows(self, columns: Sequence[str], make: Make = lambda number, row: row) -> ArrowRows:
+        """The named columns of every row, with names for the numbers of classes, None for -1."""
+        known = {name: classes for name in columns if (classes := self.classes(name))}
+
+        def named(number: int, row: dict[str, Any]) -> Any:
+            return make(number, row | {name: _name(row[name], known[name]) for name in known})
+
+        return ArrowRows(self.data.select(list(columns)), named if known else make)
+
+    def column(self, name: str) -> ArrowRows:
+        """The values of a column."""
+        values = self.rows([name], lambda number, row: row[name])
+        values.classes = self.classes(name)
+        return values
+
+    def labelled(self, column: str) -> "Table":
+        """The rows that have a class, if only some have; a message counts the others."""
+        if not self.classes(column) or self._is_list(column):
+            return self
+        compute = optional("pyarrow.compute", "datasets", self.source)
+        has_class = compute.fill_null(compute.greater_equal(self.data[column], 0), False)
+        lost = len(self.data) - (compute.sum(has_class).as_py() or 0)
+        if lost in (0, len(self.data)):
+            return self
+        logger.warning(f"{self.source}: rows skipped because they have no label: {lost}")
+        return dataclasses.replace(self, data=self.data.filter(has_class))
+
+    def _is_list(self, column: str) -> bool:
+        return bool(_LIST.fullmatch(str(self.data.schema.field(column).type)))
+
+    @property
+    def _columns(self) -> str:
+        schema = self.data.schema
+        return "the columns are " + ", ".join(f"{each.name} ({each.type})" for each in schema)
+
+
+def _name(value: Any, classes: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [_name(each, classes) for each in value]
+    return classes[value] if isinstance(value, int) and 0 <= value < len(classes) else None
+
+
+def reads(path: Path, file_format: str) -> bool:
+    """Whether what is at `path` is read here, in a run whose `data.format` is `file_format`.
+
+    >>> reads(Path("glue/train"), "datasets"), reads(Path("other.csv"), "parquet")
+    (True, False)
+    """
+    is_other = path.is_file() or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
+    return path.suffix in _KINDS or file_format in FORMATS and not is_other
+
+
+def default_name(folder: Path, file_format: str, split: str) -> str:
+    """The name of "train", "dev" or "test" in a folder, if none is configured.
+
+    >>> Path("data").mkdir()
+    >>> Path("data/validation-00000-of-00001.parquet").touch()
+    >>> default_name(Path("data"), "parquet", "dev"), default_name(Path("data"), "datasets", "dev")
+    ('validation[-_]*.parquet', 'validation')
+    """
+    if file_format == "datasets":
+        return SPLITS[split]
+    names = [place.format(name) for name in (split, SPLITS[split]) for place in _PLACES]
+    return next((name for name in names if files_of(folder / name)), names[0])
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file at `path`, those that a glob matches, or those below a folder; maybe none.
+
+    >>> Path("b.parquet").touch()
+    >>> files_of(Path("*.parquet"))
+    [PosixPath('b.parquet')]
+    """
+    found = [path] if path.exists() else map(Path, sorted(glob.glob(str(path), recursive=True)))
+    each = [sorted(each.rglob("*")) if each.is_dir() else [each] for each in found]
+    return [file for files in each for file in files if file.is_file()]
+
+
+def read(path: Path) -> Table:
+    """The rows of a file, a glob or a folder, or else of a split of the data set `path.parent`.
+
+    Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
+    configuration and a revision.
+
+    >>> import pyarrow.parquet
+    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["a film"]}), "films.parquet")
+    >>> [*read(Path("films.parquet")).column("text")]
+    ['a film']
+
+    Raises:
+        UserError: the extra datasets is not installed, there is nothing of that name, or it cannot
+            be read.
+    """
+    datasets = optional("datasets", "datasets", f"{path}: to read it, bert_tf")
+    is_saved, folder = (path / _SAVED).is_file(), str(path.parent)
+    files = [] if is_saved else [file for file in files_of(path) if file.suffix in _KINDS]
+    named = _HUB.fullmatch(folder)
+    is_split = path.suffix not in _KINDS and not path.exists()
+    if not (files or is_saved or is_split and (path.parent.is_dir() or named)):
+        kinds = ", ".join(_KINDS)
+        raise UserError(f"{path}: no such file or split; files end in {kinds}; check data.path")
+    try:
+        if files:
+            names = [*map(str, files)]
+            kind = _KINDS[files[0].suffix]
+            found = datasets.load_dataset(kind, data_files=names, split="train")
+        elif is_saved:
+            found = datasets.load_from_disk(str(path))
+        elif path.parent.is_dir() or named is None:
+            found = datasets.load_dataset(folder, split=path.name)
+        else:
+            found = datasets.load_dataset(named[1], named[2], revision=named[3], split=path.name)
+    # Hub, files and the scripts of data sets fail in many ways.
+    except Exception as error:
+        cause: Any = error.__cause__ or error
+        raise UserError(f"{path} cannot be read by datasets: {one_line(cause)}") from error
+    return of_object(found, str(path))
+
+
+def is_table(given: Any) -> bool:
+    """Whether a value is a table with named columns: of pyarrow, pandas, polars or datasets.
+
+    >>> import pyarrow
+    >>> is_table(pyarrow.table({"text": ["a film"]})), is_table({"text": ["a film"]})
+    (True, False)
+    """
+    is_named = any(hasattr(given, name) for name in ("columns", "column_names", "schema"))
+    return hasattr(given, "__arrow_c_stream__") and is_named or _is_dataset(given)
+
+
+def _is_dataset(given: Any) -> bool:
+    return type(given).__module__.startswith("datasets.") and hasattr(given, "column_names")
+
+
+def of_object(given: Any, source: str) -> Table:
+    """A value for which `is_table` holds as a table; `source` names it in messages.
+
+    >>> import pandas
+    >>> of_object(pandas.DataFrame({"text": ["a film"]}), "x").names
+    ['text']
+
+    Raises:
+        UserError: the extra datasets is not installed, or a column holds values of several types.
+    """
+    pyarrow = optional("pyarrow", "datasets", f"{source} is a table, which")
+    try:
+        if not _is_dataset(given):
+            is_plain = isinstance(given, pyarrow.Table)
+            return Table(given if is_plain else pyarrow.table(given), source)
+        if isinstance(given, Mapping):
+            raise UserError(f"{source} has the splits {', '.join(given)}; give one of them")
+        if not hasattr(given, "data"):
+            raise UserError(f"{source} is a stream, and rows are read in any order; give a Dataset")
+        # Rows that were selected or shuffled have indices, and are copied.
+        is_whole = given._indices is None
+        return Table(given.data.table if is_whole else given.with_format("arrow")[:], source)
+    except pyarrow.ArrowException as error:
+        raise UserError(f"{source} cannot be read as columns: {one_line(error)}") from error
