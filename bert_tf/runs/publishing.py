@@ -176,9 +176,10 @@ def _card(
     tags = ["bert_tf", encoder.model_type] + [_SENTENCE] * for_sentences
     configuration = origin.configuration or {}
     data, metrics = configuration.get("data") or {}, dict(origin.metrics or {})
-    # A path of this machine is nobody's business.
-    path = str(data.get("path"))
-    of_data = path if data.get("format") == "tfds" else Path(path).name
+    # Of a path of this machine the name alone is published.
+    paths = data.get("path") or "unknown"
+    path = paths if isinstance(paths, str) else paths[0]
+    of_data = path if data.get("format") in ("tfds", "datasets") else Path(path).name
     results = [
         hub.EvalResult(pipeline, of_data, of_data, metric, value, dataset_split="dev")
         for metric, value in metrics.items()
