@@ -61,9 +61,9 @@ def compare(arguments: argparse.Namespace) -> None:
     """Trains all models, and prints what each kept of its teacher."""
     changes = [*arguments.set, f"init.checkpoint={arguments.checkpoint.absolute()}"]
     first = load_config_for("benchmarks.distillation", FinetuningRun, arguments.config, changes)
-    if first.search:
+    if first.searched:
         raise UserError(
-            f"train.{next(iter(first.search))} is a list; take one value, as in --set "
+            f"train.{next(iter(first.searched))} is a list; take one value, as in --set "
             "train.learning_rate=5e-5"
         )
     metric = registry.family(first.task).task_class().best_metric_of(first)

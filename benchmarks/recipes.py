@@ -90,8 +90,8 @@ def score(arguments: argparse.Namespace, path: Path, data: Path, recipe: str, se
     settings |= {"train.seed": seed, "train.eval_steps": 1_000_000, "data.test": ""}
     given = [*arguments.set, *(f"{key}={value}" for key, value in settings.items())]
     config = load_config_for("benchmarks.recipes", FinetuningRun, path, given)
-    if config.search:
-        raise UserError(f"train.{next(iter(config.search))} is a list; take one value with --set")
+    if config.searched:
+        raise UserError(f"train.{next(iter(config.searched))} is a list; take one value with --set")
     if "epochs" in changes:
         changes["epochs"] *= config.train.epochs
     given += [f"train.{key}={value}" for key, value in changes.items()]

@@ -168,7 +168,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         done = self._amount(step)
         rate = (done - self._amount(before)) / max(now - then, 1e-9)
         left = (self._amount(self._total) - done) / rate if rate else 0.0
-        return f"{rate:,.0f} {self._unit}/s", _clock(left)
+        return f"{rate:,.0f} {self._unit}/s", clock(left)
 
     def _open_bar(self, start: int) -> None:
         from rich import console, progress
@@ -209,7 +209,8 @@ def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
         close()
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A time as hours, minutes and seconds: 83 is 1:23."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -5,15 +5,20 @@ import json
 import os
 from pathlib import Path
 
+from pydantic_core import to_jsonable_python
+
 from bert_tf.config.run import RunConfig
 from bert_tf.config.section import Section
 
 # Keys that may change between two sessions of a run, since they decide none of its numbers
-# as long as these are finite.
+# as long as these are finite. A callback may do more, and is then the user's own choice.
 _FREE = (
+    "search.trials",
+    "train.callbacks",
     "train.checkpoint_minutes",
     "train.checkpoints_kept",
     "train.log_steps",
+    "train.metrics",
     "train.skip_nonfinite",
     "train.strategy",
     "train.tpu",
@@ -23,12 +28,13 @@ _FREE = (
 def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:
     """The keys, such as "train.seed", whose values are not the same and have to be, with both.
 
-    Keys that both search may differ: finished trials stay as they are.
+    Keys that both search in a grid may differ: finished trials stay as they are.
     """
     if type(old) is not type(new):
         return {"task": (old.task, new.task)}
     before, after = _flat_pair(old, new)
-    free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
+    both = () if getattr(new, "search", None) else old.searched.keys() & new.searched.keys()
+    free = {*_FREE, *(f"train.{key}" for key in both)}
     return {
         key: (value, after[key])
         for key, value in before.items()
@@ -51,6 +57,16 @@ def tell_difference(old: RunConfig, new: RunConfig) -> str:
         f"{key} ({as_written(before)} there, {as_written(after)} now)"
         for key, (before, after) in difference(old, new).items()
     )
+
+
+def identity(config: RunConfig) -> str:
+    """What configurations of one search with Optuna have in common, wherever their files are."""
+    values = {
+        key: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+        for key, value in _flat(config).items()
+        if key not in (*_FREE, "search.storage")
+    }
+    return json.dumps(values, sort_keys=True, default=to_jsonable_python)
 
 
 def _is_same(before: object, after: object) -> bool:
@@ -76,12 +92,14 @@ def _flat_pair(old: RunConfig, new: RunConfig) -> tuple[dict[str, object], dict[
 def _flat(config: RunConfig) -> dict[str, object]:
     """Every key with its value, or with its values where they are searched."""
     values: dict[str, object] = {"task": config.task}
-    for section in ("data", "tokenizer", "model", "init", "train", "distillation"):
+    for section in ("data", "tokenizer", "model", "init", "train", "distillation", "search"):
         for key, value in vars(getattr(config, section, None) or Section()).items():
             values[f"{section}.{key}"] = value
-    return values | {f"train.{key}": each for key, each in config.search.items()}
+    return values | {f"train.{key}": each for key, each in config.searched.items()}
 
 
 def as_written(value: object) -> str:
     """A value as a file has it, in one line."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=to_jsonable_python)

@@ -11,10 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.refusals import mistake
-from bert_tf.config.run import FORMAT, PRETRAINING, PretrainingRun, RunConfig
+from bert_tf.config.run import FORMAT, PRETRAINING, PretrainingRun, RunConfig, some_of
+from bert_tf.config.search import Range
 from bert_tf.config.section import FilePath
-from bert_tf.config.train import NOT_SEARCHED
+from bert_tf.config.train import LISTS, NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
+from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
 
@@ -52,19 +54,33 @@ def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
             f"{FORMAT}; open it with the version of bert_tf that wrote it, or update bert_tf"
         )
     kind = _kind(tree)
-    lists, singles = _lists(tree), [tree.values]
+    lists, singles = _searched(tree), [tree.values]
     if lists:
         singles = [
             tree.values | {"train": tree.values["train"] | dict(zip(lists, each, strict=True))}
-            for each in itertools.product(*lists.values())
+            for each in itertools.product(*map(some_of, lists.values()))
         ]
     try:
         trials = [kind.model_validate(values) for values in singles]
     except ValidationError as error:
         keys, said = mistake(error, kind, tree.values)
         raise UserError(f"{tree.place(keys)}: {said}") from None
-    search = {key: dict.fromkeys(getattr(trial.train, key) for trial in trials) for key in lists}
-    return trials[0].searching({key: tuple(values) for key, values in search.items()})
+    if tree.values.get("search") is not None and not lists:
+        raise UserError(
+            f"{tree.place(('search',))}: search has nothing to vary; give a key of train a list, "
+            "or a range such as {low: 1e-5, high: 1e-4, log: true}"
+        )
+    searched: dict[str, tuple | Range] = {}
+    for key, given in lists.items():
+        every = [getattr(trial.train, key) for trial in trials]
+        found = tuple(each for n, each in enumerate(every) if each not in every[:n])
+        searched[key] = found
+        if isinstance(given, Range):  # its numbers have the type of the key
+            searched[key] = given.model_copy(update={"low": found[0], "high": found[1]})
+            if isinstance(found[0], int) and isinstance(given.step, float):
+                place = tree.place(("train", key, "step"))
+                raise UserError(f"{place}: train.{key}.step must be a whole number")
+    return trials[0].searching(searched)
 
 
 def load_config_for(
@@ -73,7 +89,7 @@ def load_config_for(
     """Like `load_config`, for a command that takes configurations of one kind.
 
     Raises:
-        UserError: as `load_config`; the task is one of another command.
+        UserError: as `load_config`; the task is one of another command, or an extra is missing.
     """
     config = load_config(path, overrides)
     if not isinstance(config, kind):
@@ -81,6 +97,9 @@ def load_config_for(
         raise UserError(
             f"{path}: bert-tf {command} cannot run task {config.task}; use bert-tf {other}"
         )
+    if command == "finetune" and getattr(config, "search", None) is not None:
+        place = yaml_files.read(yaml_files.find(path)).place(("search",))
+        optional("optuna", "optuna", f"{place}: search")
     return config
 
 
@@ -128,12 +147,28 @@ def _model_at(path: str) -> str:
     return reading.find(path).description.model
 
 
-def _lists(tree: Tree) -> dict[str, list]:
-    train = tree.values.get("train")
+def _searched(tree: Tree) -> dict[str, list | Range]:
+    """The keys of `train` that are lists of values, or ranges."""
+    train, is_grid = tree.values.get("train"), tree.values.get("search") is None
     items = train.items() if isinstance(train, dict) else ()
-    lists = {key: values for key, values in items if isinstance(values, list)}
-    for key, values in lists.items():
+    found: dict[str, list | Range] = {}
+    for key, values in items:
         name = f"{tree.place(('train', key))}: train.{key}"
+        if isinstance(values, dict) and values.keys() & {"low", "high"}:
+            if is_grid or key in NOT_SEARCHED:
+                raise UserError(
+                    f"{name} is a range, which requires the section search, of a key that it can "
+                    "vary; add that section, or give one value"
+                )
+            try:
+                found[key] = Range.model_validate(values)
+            except ValidationError as error:
+                keys, said = mistake(error, Range, values, ("train", key))
+                said = said if "train." in said else f"train.{key}: {said}"
+                raise UserError(f"{tree.place(('train', key, *keys))}: {said}") from None
+        if not isinstance(values, list) or key in LISTS:
+            continue
+        found[key] = values
         if not values:
             raise UserError(f"{name} is an empty list; give at least one value")
         if key in NOT_SEARCHED:
@@ -141,4 +176,4 @@ def _lists(tree: Tree) -> dict[str, list]:
         for number, value in enumerate(values):
             if value in values[:number]:
                 raise UserError(f"{name} contains {as_written(value)} twice; remove one of them")
-    return lists
+    return found

@@ -26,6 +26,7 @@ _WORDS = {
     "tuple_type": "must be a list",
     "too_long": "must have at most {max_length} items",
     "too_short": "must not be empty",
+    "string_pattern_mismatch": "must be a name such as package.module:Name",
     "string_too_short": "must not be empty",
 }
 

@@ -1,7 +1,8 @@
 """What a whole run may configure; each task family extends `FinetuningRun`."""
 
 import itertools
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 from pydantic_core import to_jsonable_python
@@ -10,6 +11,7 @@ from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData, PretrainingData
 from bert_tf.config.distillation import DistillationConfig
 from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
+from bert_tf.config.search import Range, SearchConfig
 from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
@@ -17,6 +19,11 @@ from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 PRETRAINING = "pretraining"
 # The version of the form of a run folder, which is in its configuration.
 FORMAT = 1
+
+
+def some_of(values: Any) -> Any:
+    """The values of a list, or the ends of a range."""
+    return (values.low, values.high) if isinstance(values, Range) else values
 
 
 class RunConfig(Section):
@@ -37,7 +44,7 @@ class RunConfig(Section):
     init: InitConfig = InitConfig()
     """The checkpoint that the weights start from."""
     train: TrainConfig
-    _search: dict[str, tuple] = PrivateAttr(default_factory=dict)
+    _search: dict[str, tuple | Range] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_vocabulary_and_model(self) -> Self:
@@ -59,14 +66,14 @@ class RunConfig(Section):
         return self.init.checkpoint
 
     @property
-    def search(self) -> dict[str, tuple]:
-        """The keys of `train` that are lists in the file, with their values.
+    def searched(self) -> dict[str, tuple | Range]:
+        """The keys of `train` that are lists or ranges in the file, with their values.
 
-        The run is a search over all of their combinations. `train` holds the first value of each.
+        The run is a search over their combinations. `train` holds the first value of each.
         """
         return self._search
 
-    def searching(self, search: dict[str, tuple]) -> Self:
+    def searching(self, search: dict[str, tuple | Range]) -> Self:
         """The same with another search."""
         copy = self.model_copy()
         copy._search = search
@@ -75,18 +82,25 @@ class RunConfig(Section):
     def trials(self) -> list[Self]:
         """A search as the single runs it is made of, the last key changing fastest.
 
-        A configuration without a search is its own only trial.
+        A range counts as its ends. A configuration without a search is its own only trial.
         """
-        trains = [
-            self.train.model_copy(update=dict(zip(self.search, values, strict=True)))
-            for values in itertools.product(*self.search.values())
-        ]
-        return [self.model_copy(update={"train": train}).searching({}) for train in trains]
+        values = itertools.product(*map(some_of, self.searched.values()))
+        return [self.trial(dict(zip(self.searched, each, strict=True))) for each in values]
+
+    def trial(self, values: Mapping[str, Any]) -> Self:
+        """One run of a search, with these values of keys of `train`.
+
+        Raises:
+            pydantic.ValidationError: they do not go together.
+        """
+        train = type(self.train).model_validate(dict(self.train) | dict(values))
+        update = {"train": train, **({"search": None} if hasattr(self, "search") else {})}
+        return self.model_copy(update=update).searching({})
 
     def to_yaml(self) -> str:
         """The configuration with every default written out; `load` makes the same of it."""
         values = {"format": FORMAT} | self.model_dump(mode="json")
-        values["train"] |= to_jsonable_python(self.search)
+        values["train"] |= to_jsonable_python(self.searched)
         return yaml_files.write(values)
 
 
@@ -119,6 +133,10 @@ class FinetuningRun(RunConfig):
     train: FinetuningTrain
     """How the weights are trained. A list of values for a key is a search over them, except for
     train.deterministic, train.strategy and train.tpu.
+    """
+    search: SearchConfig | None = None
+    """Search with Optuna instead of trying all combinations. A key of `train` may then be a range,
+    such as `{low: 1e-5, high: 1e-4, log: true}`; lists are choices.
     """
     distillation: DistillationConfig | None = None
     """A teacher, from which the model learns in addition to the labels."""

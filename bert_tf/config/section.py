@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WrapValidator
 
 from bert_tf.config.yaml_files import Text
 
@@ -28,6 +28,8 @@ def _found(path: object) -> object:
 FilePath = Annotated[str, Field(min_length=1), BeforeValidator(_found)]
 """A path, a glob or a name."""
 FilePaths = Annotated[tuple[FilePath, ...], Field(min_length=1)]
+PLACED = WrapValidator(lambda text, check: check(text) and text)
+"""For a text that keeps its place in the file, `Text.place`."""
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Length = Annotated[int, Field(ge=3)]

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
+from bert_tf.config.imported import Imported, ImportedName
+from bert_tf.config.search import Range
 from bert_tf.config.section import (
     Count,
     Length,
@@ -21,6 +23,13 @@ from bert_tf.config.section import (
 
 # Keys that all runs of a search share, as a process has one value of them.
 NOT_SEARCHED = ("deterministic", "strategy", "tpu")
+# Keys whose values are lists themselves.
+LISTS = ("callbacks", "metrics")
+# Keys that only our own optimizers read, and those of the learning rate with the values by which a
+# schedule can read them.
+_OF_OURS = ("bias_correction", "adam_epsilon", "weight_decay", "skip_nonfinite", "layer_decay")
+_OF_RATE = {"learning_rate": "$learning_rate", "warmup_fraction": "$warmup_steps"}
+_OF_RATE["decay_after_warmup"] = "nothing"
 
 
 class TrainConfig(Section):
@@ -56,8 +65,15 @@ class TrainConfig(Section):
     computes the decay from step 0: with a warm-up of 10 %, the rate drops to 0.9 of learning_rate
     there.
     """
-    optimizer: Literal["adamw", "lamb"] = "adamw"
-    """`adamw`, or `lamb` for batches of thousands of sequences (You et al. 2020)."""
+    schedule: Imported | ImportedName | None = None
+    """A schedule of Keras or another package, instead of the linear warm-up and decay."""
+    optimizer: Literal["adamw", "lamb"] | Imported | ImportedName = "adamw"
+    """`adamw`, `lamb` for batches of thousands of sequences (You et al. 2020), or an optimizer of
+    Keras or another package. Such a one has the run's learning rate and gradient_clip, and anything
+    else from its arguments; LayerNorm and biases do not decay.
+    """
+    callbacks: tuple[Imported | ImportedName, ...] | None = None
+    """Callbacks of Keras or another package, such as those of a tracker of experiments."""
     bias_correction: bool = False
     """Correct the moments of `adamw` for starting at zero, as PyTorch does. google-research/bert
     does not: there, the first thousand updates are larger than learning_rate implies.
@@ -125,12 +141,36 @@ class TrainConfig(Section):
                 "train.bias_correction is for train.optimizer adamw, lamb always corrects; remove "
                 "train.bias_correction"
             )
+        unread = dict.fromkeys(_OF_OURS if self.named["optimizer"] else (), "optimizer")
+        for each in self.named["schedule"]:
+            given = str(each.arguments)
+            unread |= {key: "schedule" for key, value in _OF_RATE.items() if value not in given}
+        for key, other in unread.items():
+            if key in type(self).model_fields and not self.is_default(key):
+                raise ValueError(
+                    f"train.{key} has no effect with this train.{other}; remove it, or set it "
+                    f"among the arguments of train.{other}"
+                )
         if self.tpu is not None and self.strategy != "tpu":
             raise ValueError(
                 f"train.tpu is for train.strategy tpu, but that is {self.strategy}; change it, or "
                 "remove train.tpu"
             )
         return self
+
+    @property
+    def named(self) -> dict[str, list[Imported]]:
+        """What is imported for the run, by the key that names it."""
+        given = {key: getattr(self, key, None) or () for key in LISTS}
+        given |= {key: (getattr(self, key),) for key in ("schedule", "optimizer")}
+        return {
+            key: [
+                each if isinstance(each, Imported) else Imported(name=each)
+                for each in values
+                if each not in (None, "adamw", "lamb")
+            ]
+            for key, values in given.items()
+        }
 
 
 class PretrainingTrain(TrainConfig):
@@ -165,15 +205,18 @@ class PretrainingTrain(TrainConfig):
 
 
 def _allow_lists(schema: dict[str, Any]) -> None:
-    """Lets a key be a list in the schema too: the values of a search."""
+    """Lets a key be a list or a range in the schema too: the values of a search."""
+    ranges = Range.model_json_schema()
     for key, value in schema["properties"].items():
-        if key not in NOT_SEARCHED:
+        if key not in (*NOT_SEARCHED, *LISTS):
             notes = {name: value.pop(name) for name in ("description", "default") if name in value}
             each = dict(value)
             value.clear()
             value |= notes
             lists = {"type": "array", "items": each, "minItems": 1, "uniqueItems": True}
             value["anyOf"] = [*each.get("anyOf", [each]), lists]
+            if {"number", "integer"} & {one.get("type") for one in value["anyOf"]}:
+                value["anyOf"].append(ranges)
 
 
 Target = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
@@ -223,6 +266,10 @@ class FinetuningTrain(TrainConfig):
     """Stop after this many evaluations without an improvement; null trains to the end."""
     keep: Literal["last", "best"] = "last"
     """Which weights the run ends with: those of the `last` step, or of the `best` evaluation."""
+    metrics: tuple[Imported | ImportedName, ...] | None = None
+    """Metrics of Keras or another package on the dev data, in addition to those of the task. They
+    get the targets and outputs that a compiled metric gets.
+    """
 
     @property
     def adapter(self) -> LoraConfig | None:

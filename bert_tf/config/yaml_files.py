@@ -29,9 +29,10 @@ Keys = tuple[str, ...]
 
 
 class Text(str):
-    """A text of a file or of the command line, with the folder that its paths start from."""
+    """A text of a file or of the command line, its place, and the folder its paths start from."""
 
     folder: Path
+    place: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +139,8 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict = {}
     folder: Path
+    where: str
+    with_line: bool
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node:
         event = self.peek_event()
@@ -201,6 +204,7 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
 def _construct_text(loader: _Loader, node: yaml.ScalarNode) -> Text:
     text = Text(loader.construct_scalar(node))
     text.folder = loader.folder
+    text.place = f"{loader.where}:{_line(node)}" if loader.with_line else loader.where
     if "\0" in text:
         raise _error(node, "a text cannot hold the character NUL")
     return text
@@ -217,7 +221,7 @@ def _parse(
     line = None
     try:
         loader = _Loader(text)
-        loader.folder = folder
+        loader.folder, loader.where, loader.with_line = folder, where, with_line
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except yaml.MarkedYAMLError as error:

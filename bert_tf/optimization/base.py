@@ -1,4 +1,4 @@
-"""What BERT's optimizers share: moments, clipping of the summed gradient, weights without decay."""
+"""What optimizers share: clipping of the summed gradient, moments, weights without decay."""
 
 import math
 import re
@@ -15,12 +15,88 @@ from bert_tf.config.arguments import checked
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
 
 
-class BertOptimizer(UpdatesTogether):
-    """Clips by global norm, then updates each weight from its first and second moments.
+class ClippedOptimizer(UpdatesTogether):
+    """Clips by global norm. A subclass or another base says how a weight moves, in `update_step`.
 
     Under `tf.distribute` the norm is that of the gradient summed over all replicas. Gradients of
     embedding rows are summed into the whole table, so that moments and decay change every row in
     every step.
+
+    Attributes:
+        clip_norm: greatest global norm of the gradient; None does not clip.
+        skip_nonfinite: whether an update whose gradient has an element that is not finite gets NaN
+            in all elements, so that `update_step` can skip it.
+        nonfinite: int32, how many updates had such a gradient since the optimizer was built.
+    """
+
+    clip_norm: float | None = None
+    skip_nonfinite: bool = False
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Creates the optimizer's variables."""
+        if self.built:
+            return
+        super().build(variables)
+        # Not a Keras variable, so checkpoints do not hold it; updates do not depend on it.
+        self.nonfinite = tf.Variable(
+            0,
+            trainable=False,
+            dtype=tf.int32,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            name="nonfinite",
+        )
+
+    def update_all(
+        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
+    ) -> None:
+        """Sums over replicas, clips the sum, and updates every variable on every replica."""
+        grads = [
+            tf.cast(tf.convert_to_tensor(grad), variable.dtype)
+            for grad, variable in zip(gradients, variables, strict=True)
+        ]
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
+        norm = tf.linalg.global_norm(grads)
+        finite = tf.math.is_finite(norm)
+        self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
+        if self.clip_norm is not None:
+            # Short gradients are not multiplied, which saves time. The comparison is false if the
+            # norm is NaN; all elements are NaN then.
+            grads = tf.cond(
+                norm <= self.clip_norm,
+                lambda: [tf.identity(grad) for grad in grads],
+                lambda: tf.clip_by_global_norm(grads, self.clip_norm, norm)[0],
+            )
+        elif self.skip_nonfinite:
+            nothing = tf.where(finite, 0.0, math.nan)
+            grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
+        self.update_on_every_replica(grads, variables, learning_rate)
+
+
+class OtherOptimizer(ClippedOptimizer):
+    """For an optimizer of another package, which is the other base. Weights decay as in BERT."""
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        if self.weight_decay and not self.built:
+            without = [each for each in variables if re.search("|".join(NO_DECAY), _path(each))]
+            self.exclude_from_weight_decay(without)
+        super().build(variables)
+
+    def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
+        """All variables of the built optimizer, by numbers."""
+        del names  # which weight a variable belongs to is not known
+        return {str(number): variable for number, variable in enumerate(self.variables)}
+
+    def update_all(
+        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
+    ) -> None:
+        # Not all of them cast the rate.
+        super().update_all(gradients, variables, tf.cast(learning_rate, tf.float32))
+
+
+class BertOptimizer(ClippedOptimizer):
+    """Clips by global norm, then updates each weight from its first and second moments.
 
     Args:
         learning_rate: a number or a schedule such as `WarmupLinearDecay`.
@@ -35,9 +111,6 @@ class BertOptimizer(UpdatesTogether):
             matches. The first that matches counts.
         skip_nonfinite: skip an update whose gradient has an element that is not finite; the
             schedule and the count of updates go on.
-
-    Attributes:
-        nonfinite: int32, how many updates had such a gradient since the optimizer was built.
     """
 
     @checked
@@ -72,14 +145,6 @@ class BertOptimizer(UpdatesTogether):
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
-        )
-        # Not a Keras variable, so checkpoints do not hold it; updates do not depend on it.
-        self.nonfinite = tf.Variable(
-            0,
-            trainable=False,
-            dtype=tf.int32,
-            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            name="nonfinite",
         )
         self._weight_ids = [id(variable) for variable in variables]
         paths = [_path(variable) for variable in variables]
@@ -147,33 +212,6 @@ class BertOptimizer(UpdatesTogether):
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         change = rate * self.step(variable, momentum, velocity, self._decays[index])
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
-
-    def update_all(
-        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
-    ) -> None:
-        """Sums over replicas, clips the sum, and updates every variable on every replica."""
-        grads = [
-            tf.cast(tf.convert_to_tensor(grad), variable.dtype)
-            for grad, variable in zip(gradients, variables, strict=True)
-        ]
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
-        norm = tf.linalg.global_norm(grads)
-        finite = tf.math.is_finite(norm)
-        self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
-        if self.clip_norm is not None:
-            # Short gradients are not multiplied, which saves time. The comparison is false if the
-            # norm is NaN; all elements are NaN then.
-            grads = tf.cond(
-                norm <= self.clip_norm,
-                lambda: [tf.identity(grad) for grad in grads],
-                lambda: tf.clip_by_global_norm(grads, self.clip_norm, norm)[0],
-            )
-        elif self.skip_nonfinite:
-            nothing = tf.where(finite, 0.0, math.nan)
-            grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
-        self.update_on_every_replica(grads, variables, learning_rate)
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
         """1 - b1^t and 1 - b2^t: the factors by which moments that start at 0 are too small."""

@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf import __version__
 from bert_tf.asking import say_cut
 from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.config.imported import import_all
 from bert_tf.config.run import CalibratedRun, FinetuningRun
 from bert_tf.console import logger
 from bert_tf.data import arrow
@@ -22,10 +23,10 @@ from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.io.files import cache_folder
 from bert_tf.optimization import make_optimizer
-from bert_tf.runs import setup
+from bert_tf.runs import setup, study
 from bert_tf.runs.fingerprint import fingerprint, of_files, of_rows, of_weights
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.runs.scoring import score, trained
+from bert_tf.runs.scoring import more_metrics, score, trained
 from bert_tf.runs.search import check_sources, search
 from bert_tf.tasks import fitting, registry, uncertainty
 from bert_tf.tasks.classification import LabelTrain, few_shot
@@ -35,6 +36,7 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr
 from bert_tf.training.adapter import Adapter
+from bert_tf.training.callbacks import Named
 from bert_tf.training.checkpointing import DEV_DATA, TEACHER, TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
@@ -60,11 +62,12 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
         Preempted: SIGTERM ended it.
     """
     cluster = assemble(config.train)
-    if config.search and not cluster.alone:
+    if config.searched and not cluster.alone:
         raise UserError(
-            f"train.{next(iter(config.search))} is a list, but several workers cannot search "
+            f"train.{next(iter(config.searched))} is a list, but several workers cannot search "
             "together; search on one machine, or set one value"
         )
+    import_all(each for c in config.trials() for some in c.train.named.values() for each in some)
     for trial in config.trials():
         check_batches(cluster.strategy, trial.train)
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
@@ -75,7 +78,7 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
             data.task.of_trial(trial).check_settings(data.tokenizer)
             setup.check_lengths(trial.train, sizes)
             layerwise_lr.check(sizes.num_hidden_layers, trial.train)
-        metrics = _search(run, data, cluster) if config.search else _finetune(run, data, cluster)
+        metrics = _search(run, data, cluster) if config.searched else _finetune(run, data, cluster)
         cluster.from_chief(lambda: _predict_tests(run, data))
         return metrics
 
@@ -185,9 +188,9 @@ def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:
 def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
     """The metrics of the best trial; the test files are for this one only."""
 
-    def run_trial(trial: RunFolder[FinetuningRun]) -> dict[str, float]:
+    def run_trial(callbacks: Named, trial: RunFolder[FinetuningRun]) -> dict[str, float]:
         with RunFolder.in_use(trial.path):
-            return _finetune(trial, data, cluster)
+            return _finetune(trial, data, cluster, callbacks)
 
     vocabulary, distillation = run.config.tokenizer.vocab, run.config.distillation
     teacher = None if distillation is None else find(distillation.teacher)
@@ -199,7 +202,9 @@ def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dic
         "dev data": data.dev_fingerprint,
     }
     check_sources(run, sources)
-    return search(run, run_trial, data.task.best_metric)
+    if run.config.search is not None:
+        return study.search(run, run_trial, data.task.best_metric, sources)
+    return search(run, functools.partial(run_trial, ()), data.task.best_metric)
 
 
 def _files_of(checkpoint: Checkpoint) -> list[Path]:
@@ -209,7 +214,9 @@ def _files_of(checkpoint: Checkpoint) -> list[Path]:
     return sorted(path for path in paths if path.is_file())
 
 
-def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
+def _finetune(
+    run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster, more_callbacks: Named = ()
+) -> dict[str, float]:
     """Trains a run, which may be a trial of a search, to its end."""
     settings, tokenizer = run.config.train, data.tokenizer
     setup.seed_everything(settings)
@@ -248,7 +255,9 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
             rematerialize=settings.rematerialize,
         )
     keep_best = settings.keep == "best"
-    steps_compete = keep_best or settings.early_stopping is not None
+    callbacks = [*setup.make_callbacks(run, steps), *more_callbacks]
+    evaluates_last = keep_best or settings.early_stopping is not None or bool(callbacks)
+    more = more_metrics(settings.named["metrics"], model, dev)
     sources = {TRAINING_DATA: source, DEV_DATA: data.dev_fingerprint}
     if model.teaching is not None:
         sources[TEACHER] = of_weights(model.teaching.teacher)
@@ -265,13 +274,13 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
             setup.fixed_length(settings),
             settings.group_by_length,
         ),
-        evaluate=lambda: score(task, model, dev),
+        evaluate=lambda: more(score(task, model, dev)),
         tokens=float(np.mean(examples.lengths)) * settings.batch_size,
     )
     evaluations = Evaluations(
         settings.eval_steps or steps_per_epoch,
         # Otherwise the evaluation that follows training is the one at its end.
-        at_end=steps_compete,
+        at_end=evaluates_last,
         best_metric=task.best_metric,
         keep_best=keep_best,
         patience=settings.early_stopping,
@@ -284,17 +293,19 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
             checkpoints.save(model, steps, evaluations)
         updated: float | None = time.monotonic()
     else:
-        updated = train(run.path, settings, model, checkpoints, [phase], evaluations, cluster)
+        updated = train(
+            run.path, settings, model, checkpoints, [phase], evaluations, cluster, callbacks
+        )
     model.teaching = None
     if model.adapter is not None:
         model.adapter.merge()
 
     def finish() -> dict[str, float]:
         found = fitting.calibrate_on(model, dev_rows) if calibrates else {}
-        metrics = score(task, model, dev, run.predictions, "dev")
+        metrics = more(score(task, model, dev, run.predictions, "dev"))
         check_dev_loss(metrics)
         metrics |= found
-        if not steps_compete:
+        if not evaluates_last:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)
         run.finish(metrics, updated)

@@ -8,6 +8,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.imported import import_all
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import logger
 from bert_tf.data.corpora.corpus import TFRECORD, TOKEN_SHARDS
@@ -48,11 +49,12 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = Fa
         UserError: a mistake in the configuration, the data or the folder.
         Preempted: SIGTERM ended it.
     """
-    if config.search:
+    if config.searched:
         raise UserError(
-            f"train.{next(iter(config.search))} is a list; pre-training requires one value"
+            f"train.{next(iter(config.searched))} is a list; pre-training requires one value"
         )
     cluster = assemble(config.train)
+    import_all(itertools.chain(*config.train.named.values()))
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
         return _pretrain(run, cluster, at_start)
 
@@ -88,6 +90,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
             _phases(parts, steps, model, cluster),
             evaluations,
             cluster,
+            setup.make_callbacks(run, steps),
         )
     (first, before), (_, metrics) = evaluations.results[0], evaluations.results[-1]
     if at_start and first == 0:

@@ -96,12 +96,12 @@ class RunFolder(Generic[Config]):
                     f"{path} holds a run with a different {changed}; choose another --out, or "
                     "restore the old value to resume"
                 )
-            if before.search != config.search or has_moved(before, run.config):
+            if before.searched != config.searched or has_moved(before, run.config):
                 write_text(path / CONFIG_FILE, run.config.to_yaml())
             return run
         run.config, vocabulary = settle(config, lambda _: run.initial)
         if before is not None:
-            is_same = before.search == config.search and not difference(before, run.config)
+            is_same = before.searched == config.searched and not difference(before, run.config)
             file = run.vocabulary
             if is_same and file.is_file() and file.read_bytes() == vocabulary.encode():
                 return run

@@ -1,13 +1,22 @@
 """`bert-tf evaluate`: what a fine-tuned model predicts, and how good that is."""
 
+import functools
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+import numpy as np
+import tensorflow as tf
+
 from bert_tf.asking import say_cut
 from bert_tf.config.arguments import checked_argument
+from bert_tf.config.imported import Imported
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
+from bert_tf.data.batching import TrainingRows
+from bert_tf.data.by_length import batches_by_length
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
@@ -17,8 +26,11 @@ from bert_tf.tasks.fitting import with_intervals
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.uncertainty import CALIBRATION
+from bert_tf.training.callbacks import OthersFailed
 from bert_tf.training.evaluations import in_words
+
+# Rows of which the outputs are computed at once.
+_BATCH = 32
 
 
 def evaluate(
@@ -57,7 +69,8 @@ def evaluate(
     elif (before := run.read_metrics()) is None:
         logger.info(f"{path}, not finished: {in_words(metrics)}")
     else:
-        metrics |= {name: before[name] for name in CALIBRATION if name in before}
+        # Those of train.metrics, and of the calibration, are not computed again.
+        metrics = {**before, **metrics}
         run.finish(metrics)
     return metrics
 
@@ -97,3 +110,44 @@ def score(
         scores = with_intervals(task.score, model, predictions, rows, confidence)
         metrics |= {metric + ending: value for metric, value in scores.items()}
     return metrics
+
+
+def more_metrics(
+    named: Sequence[Imported], model: TaskModel, files: Mapping[str, Any]
+) -> Callable[[dict[str, float]], dict[str, float]]:
+    """A function that adds metrics of other packages on the dev files to those of the task.
+
+    Raises:
+        UserError: one of them cannot be made; the function, if one does not fit the task.
+    """
+    made = [(each, each.make(keras.metrics.Metric, {})) for each in named]
+    encoded = {ending: model.examples(rows) for ending, rows in files.items() if named}
+    outputs = tf.function(functools.partial(model, training=False), reduce_retracing=True)
+
+    def value(metric: keras.metrics.Metric, examples: TrainingRows) -> float:
+        metric.reset_state()
+        for rows in batches_by_length(examples.lengths, _BATCH):
+            inputs, targets, *weights = examples.take(rows)
+            if isinstance(targets, np.ndarray) and targets.dtype.kind == "i":
+                # Tokens without a tag have a negative target.
+                weights = [np.multiply(targets >= 0, *weights or [1.0])]
+                targets = np.maximum(targets, 0)
+            metric.update_state(targets, outputs(inputs), *weights)
+        return float(metric.result())
+
+    def added(metrics: dict[str, float]) -> dict[str, float]:
+        for ending, examples in encoded.items():
+            for each, metric in made:
+                name = metric.name + ending
+                try:
+                    if name in metrics:
+                        raise ValueError(f"the task has a metric {name}; give this another name")
+                    metrics = metrics | {name: value(metric, examples)}
+                except Exception as error:
+                    raise OthersFailed(
+                        f"{each.place}: {each.name} does not fit the task, with its targets and "
+                        f"the outputs of its model ({type(error).__name__}: {error})"
+                    ) from error
+        return metrics
+
+    return added

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import shutil
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config.run import FinetuningRun, RunConfig
-from bert_tf.console import logger
+from bert_tf.console import clock, logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
@@ -27,7 +28,8 @@ from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.tensorboard import write_trial
 
-Finetune = Callable[[RunFolder[FinetuningRun]], dict[str, float]]
+# Trains a trial; `callbacks` are called too.
+Finetune = Callable[..., dict[str, float]]
 
 # The fingerprints that `check_sources` compares.
 _SOURCES_FILE = "sources.json"
@@ -39,10 +41,15 @@ _FOUND, _SKIPS = "found", "skip_nonfinite"
 class Trial:
     """One run of a search."""
 
-    name: str
+    folder: Path
     config: FinetuningRun
     settings: dict[str, object]
     metrics: dict[str, float]  # on the dev data; none if it diverged
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
 
     @property
     def without_seed(self) -> tuple[tuple[str, object], ...]:
@@ -85,35 +92,51 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     Raises:
         UserError: as `finetune`; every trial diverged.
     """
-    trials = []
+    trials: list[Trial] = []
     configs = run.config.trials()
-    for number, config in enumerate(configs, start=1):
-        settings = {key: getattr(config.train, key) for key in run.config.search}
-        name = ",".join(f"{key}={value}" for key, value in settings.items())
-        logger.info(f"trial {number} of {len(configs)}: {name}")
-        trial = RunFolder.start(run.trials / name, config, lambda _: run.initial)
-        metrics = _run_once(trial, finetune)
-        trials.append(Trial(name, config, settings, metrics))
-        if metrics and not (run.logs / "trials" / name).exists():
-            write_trial(run.logs / "trials" / name, name, settings, metrics)
-        _write_table(run.path / SEARCH_FILE, [each.settings | each.metrics for each in trials])
+    pace = Pace(len(configs))
+    for number, config in enumerate(configs):
+        settings = {key: getattr(config.train, key) for key in run.config.searched}
+        name = in_one_line(settings)
+        pace.tell(number, name)
+        trials.append(run_once(run, name, config, settings, finetune))
+        write_table(run.path / SEARCH_FILE, [each.settings | each.metrics for each in trials])
         if "seed" in settings:
-            _write_table(run.path / SUMMARY_FILE, [row for _, row in _summary(trials)])
+            write_table(run.path / SUMMARY_FILE, [row for _, row in _summary(trials)])
     if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best, spread = _best(trials, best_metric)
     logger.info(f"best trial: {best.name}{spread}")
-    _keep(run, best)
-    run.finish(best.metrics)
-    return best.metrics
+    return keep(run, best)
 
 
-def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
-    """Gives the run the checkpoint, the predictions and the configuration of its best trial.
+class Pace:
+    """Tells which trial begins, and how long all of them may take."""
+
+    def __init__(self, total: int):
+        self._total, self._began, self._first = total, time.monotonic(), -1
+
+    def tell(self, number: int, name: str) -> None:
+        """Logs that a trial begins, after `number` others; those of this session show the pace."""
+        self._first = number if self._first < 0 else self._first
+        seconds, left = time.monotonic() - self._began, ""
+        if done := number - self._first:
+            rate = f"{3600 * done / max(seconds, 1e-9):,.0f} trials/h"
+            left = f"  {rate}  {clock((self._total - number) * seconds / done)} left"
+        logger.info(f"trial {number + 1} of {self._total}: {name}{left}")
+
+
+def in_one_line(settings: Mapping[str, object]) -> str:
+    """Settings as they are printed, and as the folder of a trial of a grid is named."""
+    return ",".join(f"{key}={value}" for key, value in settings.items())
+
+
+def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
+    """Gives the run the checkpoint, predictions, configuration and metrics of its best trial.
 
     Raises UserError if somebody has removed the checkpoint.
     """
-    trial, is_still_the_best = run.trials / best.name, run.trained_with == best.config
+    trial, is_still_the_best = best.folder, run.trained_with == best.config
     places = [run.checkpoints, run.predictions]
     if is_still_the_best and of_run.step_folders(run.checkpoints):
         places.remove(run.checkpoints)
@@ -129,6 +152,8 @@ def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
                 shutil.copytree(kept, new)
             shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
+    run.finish(best.metrics)
+    return best.metrics
 
 
 def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
@@ -137,17 +162,32 @@ def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     None if the run is no search over seeds.
     """
     path = run.path / SUMMARY_FILE
-    if "seed" not in run.config.search or not path.is_file():
+    if "seed" not in run.config.searched or not path.is_file():
         return None
     train = run.trained_with.train
-    kept = {key: _cell(getattr(train, key)) for key in run.config.search if key != "seed"}
+    kept = {key: _cell(getattr(train, key)) for key in run.config.searched if key != "seed"}
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return next((row for row in rows if kept.items() <= row.items()), None)
 
 
-def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
-    """The metrics of a trial, from its folder if it has ended; none of one that diverged."""
+def run_once(
+    search: RunFolder[FinetuningRun],
+    name: str,
+    config: FinetuningRun,
+    settings: dict[str, object],
+    finetune: Finetune,
+) -> Trial:
+    """A trial that has ended, perhaps before; it has no metrics if it diverged."""
+    run = RunFolder.start(search.trials / name, config, lambda _: search.initial)
+    trial = Trial(run.path, config, settings, _metrics_of(run, finetune))
+    logs = search.logs / "trials" / name
+    if trial.metrics and not logs.exists():
+        write_trial(logs, name, settings, trial.metrics)
+    return trial
+
+
+def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
     metrics, found = run.read_metrics(), _divergence(run)
     if metrics is None and found is None:
         try:
@@ -213,7 +253,8 @@ def _best(trials: Iterable[Trial], metric: str) -> tuple[Trial, str]:
     return best, f"; {metric} {mean:.4g} ± {deviation:.2g} over {row['runs']} seeds"
 
 
-def _write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
+def write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
+    """Writes a line for each row, under the names of all columns that some row has."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     lines = [columns, *([_cell(row.get(name, "")) for name in columns] for row in rows)]
     write_text(path, "".join("\t".join(line) + "\n" for line in lines))

@@ -17,8 +17,10 @@ from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.optimization import values_of
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
+from bert_tf.training.callbacks import Named
 from bert_tf.training.checkpointing import Checkpoints
 
 Run = RunFolder[RunConfig]
@@ -106,6 +108,13 @@ def make_checkpoints(
     description, settings = describe(model, tokenizer), run.config.train
     kept, every = settings.checkpoints_kept, settings.checkpoint_steps
     return Checkpoints(run.checkpoints, description, kept, every, chief, data)
+
+
+def make_callbacks(run: Run, steps: int) -> Named:
+    """The callbacks of other packages, with their names."""
+    named, kind = run.config.train.named["callbacks"], keras.callbacks.Callback
+    values = values_of(run.config.train, steps) | {"run": str(run.path)}
+    return [(each.name, each.make(kind, values)) for each in named]
 
 
 def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:

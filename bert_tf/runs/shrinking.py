@@ -95,6 +95,10 @@ def shrink(
 def _student(teacher: RunFolder[Any], layers: int, settings: Sequence[str]) -> FinetuningRun:
     """The configuration of the student's run: the teacher's data and training, and its layers."""
     values = teacher.trained_with.model_dump(mode="json")
+    for key, named in teacher.trained_with.train.named.items():
+        if named:  # a run that is opened has no say in what is imported
+            logger.warning(f"the student does not have train.{key} of {teacher.path}")
+            del values["train"][key]
     values |= {
         "model": {"num_hidden_layers": layers},
         "init": {},

@@ -89,7 +89,7 @@ class Checkpoints:
             for file, variables in files.items():
                 tensors.save(new / file, {name: each.numpy() for name, each in variables.items()})
             state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
-            write_state(new, state | dict(self.data))
+            write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
         self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
@@ -110,6 +110,7 @@ class Checkpoints:
         _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
         _fill_weights(model, folder)
         evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
+        evaluations.stopped = state.get("stopped", False)
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:

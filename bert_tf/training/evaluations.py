@@ -40,6 +40,7 @@ class Evaluations:
         patience: the run ends after this many evaluations without a better one; None goes on.
         at_start: whether the weights are evaluated before the first update.
         results: (step, metrics) of each evaluation, in order.
+        stopped: whether a callback has ended the run.
     """
 
     every: int
@@ -49,6 +50,7 @@ class Evaluations:
     patience: int | None = None
     at_start: bool = False
     results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
+    stopped: bool = False
 
     def add(self, step: int, metrics: Metrics) -> None:
         """Notes the result of an evaluation after `step` updates."""
@@ -58,7 +60,7 @@ class Evaluations:
         """Whether an evaluation is due after `step` updates of `total`, and was not made yet."""
         if self.results and self.results[-1][0] == step:
             return False
-        if step == total:
+        if step == total or self.stopped:
             return self.at_end
         return step % self.every == 0 and (step > 0 or self.at_start)
 
@@ -72,7 +74,12 @@ class Evaluations:
 
     @property
     def over(self) -> bool:
-        """Whether the last `patience` evaluations brought nothing better, so that the run ends."""
+        """Whether the run ends here.
+
+        The last `patience` evaluations brought nothing better, or a callback has ended it.
+        """
+        if self.stopped:
+            return True
         if self.patience is None or not self.results:
             return False
         return len(self.results) - 1 - self._best() >= self.patience

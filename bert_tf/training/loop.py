@@ -22,6 +22,7 @@ from bert_tf.config.train import TrainConfig
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.training.accumulation import Gradients
+from bert_tf.training.callbacks import Callbacks, Named, OthersFailed
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations, Metrics, in_words
@@ -82,7 +83,7 @@ class AfterUpdate(keras.callbacks.Callback):
         settings: when these are due.
         step: updates that are done; at first, those of earlier sessions.
         total: updates of the whole run.
-        nonfinite, progress, checkpoints, evaluations, preemption: do the work.
+        nonfinite, progress, checkpoints, evaluations, preemption, callbacks: do the work.
         curves, dev_curves: metrics for TensorBoard. Those of training are means since the last
             line of the log; in pre-training, an evaluation also starts new means.
         updated: the time of the last update, by `time.monotonic`; None before the first.
@@ -96,6 +97,7 @@ class AfterUpdate(keras.callbacks.Callback):
     checkpoints: Checkpoints
     evaluations: Evaluations
     preemption: Preemption
+    callbacks: Callbacks
     curves: Scalars
     dev_curves: Scalars
     updated: float | None = None
@@ -118,11 +120,16 @@ class AfterUpdate(keras.callbacks.Callback):
     def on_train_begin(self, logs: Metrics | None = None) -> None:
         self.nonfinite.begin(self.model)
 
+    def on_train_batch_begin(self, batch: int, logs: Metrics | None = None) -> None:
+        self.callbacks.batch_begin(self.step)
+
     def on_train_batch_end(self, batch: int, logs: Metrics | None = None) -> None:
         self.step += 1
         self.updated = time.monotonic()
         self.nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
-        self._log(logs or {})
+        means = {name: float(value) for name, value in (logs or {}).items()}
+        self.callbacks.batch_end(self.model, self.step, means)
+        self._log(means)
         self._evaluate_if_due()
         if self._is_save_due():
             self.checkpoints.save(self.model, self.step, self.evaluations)
@@ -131,8 +138,7 @@ class AfterUpdate(keras.callbacks.Callback):
         if self.evaluations.over:
             self.model.stop_training = True
 
-    def _log(self, logs: Metrics) -> None:
-        means = {name: float(value) for name, value in logs.items()}
+    def _log(self, means: dict[str, float]) -> None:
         line = self.step == self.total or self.step % self.settings.log_steps == 0
         self.progress.update(self.step, means, line=line)
         if line:
@@ -145,6 +151,8 @@ class AfterUpdate(keras.callbacks.Callback):
         self.preemption.look()
         if self.preemption.asked or not self.evaluations.due(self.step, self.total):
             return False
+        if self.step:
+            self.callbacks.call("on_test_begin", {})
         metrics = self._evaluate()
         self.preemption.look()
         if metrics is None:
@@ -152,6 +160,8 @@ class AfterUpdate(keras.callbacks.Callback):
         self.evaluations.add(self.step, metrics)
         self.dev_curves.write(self.step, metrics)
         logger.info(f"step {self.step}: " + in_words(metrics))
+        if self.step:
+            self.callbacks.epoch_end(self.model, self.step, metrics)
         return True
 
     def _is_save_due(self) -> bool:
@@ -196,18 +206,20 @@ def train(
     phases: Sequence[Phase],
     evaluations: Evaluations,
     cluster: Cluster,
+    callbacks: Named = (),
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
     The model is compiled in the scope of the cluster's strategy. `evaluations` is filled with the
     results of this session and of those before. Afterwards the chief's model has the weights that
-    the run ends with.
+    the run ends with. Every process of a cluster calls the `callbacks`, as `Callbacks` says.
 
     Returns:
         The time of the last update, by `time.monotonic`; None if all updates were done before.
 
     Raises:
-        UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
+        UserError: the loss is no longer a number, a checkpoint cannot be written or read, or a
+            callback or a metric fails; then the last update is saved.
         Preempted: the process received SIGTERM, and the run is saved.
     """
     total = phases[-1].end
@@ -232,22 +244,33 @@ def train(
         contextlib.closing(Scalars(logs and logs / "dev")) as dev_curves,
         Preemption(cluster) as preemption,
     ):
-        work = nonfinite, progress, checkpoints, evaluations, preemption, curves, dev_curves
-        after = AfterUpdate(settings, step, total, *work)
+        observers = Callbacks(callbacks, total, evaluations)
+        work = nonfinite, progress, checkpoints, evaluations, preemption, observers
+        after = AfterUpdate(settings, step, total, *work, curves, dev_curves)
         after.set_model(model)
-        for phase in phases:
-            if after.step > phase.end:
-                continue
-            after.begin(phase, _evaluator(phase, preemption, cluster))
-            if after.step == phase.end or evaluations.over:
-                continue
-            model.fit(
-                divided(cluster.strategy, functools.partial(phase.batches_from, after.step)),
-                steps_per_epoch=phase.end - after.step,
-                shuffle=False,
-                verbose=0,
-                callbacks=[after],
-            )
+        try:
+            if shown or step and evaluations.due(step, total):
+                observers.begin(model, step)
+            for phase in phases:
+                if after.step > phase.end:
+                    continue
+                after.begin(phase, _evaluator(phase, preemption, cluster))
+                if after.step == phase.end or evaluations.over:
+                    continue
+                model.fit(
+                    divided(cluster.strategy, functools.partial(phase.batches_from, after.step)),
+                    steps_per_epoch=phase.end - after.step,
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[after],
+                )
+        except OthersFailed as error:
+            if after.step:
+                checkpoints.save(model, after.step, evaluations)
+            saved = f" step {after.step} is saved;" if after.step else ""
+            raise UserError(
+                f"{error};{saved} correct it or remove it, and start the same command again"
+            ) from error
         preemption.end_if_asked(after.step)
     if cluster.chief and evaluations.kept(after.step) != after.step:
         checkpoints.load_weights(model, evaluations.kept(after.step))

@@ -29,7 +29,7 @@ def markdown() -> str:
             for section in [*run.values()]
             if "$ref" in str(section)
             for key, about in _definition(whole, section).items()
-            if "$ref" in str(about)
+            if is_section(about)
         }
     keys = [row(key, about, missing="") for key, about in whole["properties"].items()]
     single = {
@@ -50,6 +50,11 @@ def markdown() -> str:
         if sections:
             lines += ["", *_section(name, sections, (*runs,))]
     return "\n".join([*lines, ""])
+
+
+def is_section(about: dict[str, Any]) -> bool:
+    """Whether a key is a section, or may be one, and not a list of them."""
+    return any("$ref" in each for each in about.get("anyOf", [about]))
 
 
 def _definition(whole: dict[str, Any], about: dict[str, Any]) -> Properties:
@@ -112,7 +117,7 @@ def row(key: str, about: dict[str, Any], missing: str = _REQUIRED) -> str:
 
 
 def _type(about: dict[str, Any]) -> str:
-    """The values of a key in words, without the lists of a search.
+    """The values of a key in words, without the lists and the ranges of a search.
 
     >>> _type({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None})
     'integer, at least 1'
@@ -121,7 +126,7 @@ def _type(about: dict[str, Any]) -> str:
     for each in about.get("anyOf", [about]):
         # A default of null stands in its own column.
         is_default = each.get("type") == "null" and about.get("default") is None
-        if not each.get("uniqueItems") and not is_default:
+        if not each.get("uniqueItems") and each.get("title") != "Range" and not is_default:
             kind = _kind(each)
             is_list_of_these = shown and kind == f"a list of {_plural(shown[-1])}"
             shown.append("a list of these" if is_list_of_these else kind)
@@ -137,6 +142,8 @@ def _kind(about: dict[str, Any]) -> str:
     match about["type"]:
         case "array":
             return f"a list of {_plural(_type(about['items']))}"
+        case "object" if about["additionalProperties"] is True:
+            return "a mapping"
         case "object":
             return f"a mapping of names to {_plural(_type(about['additionalProperties']))}"
         case "null":
@@ -151,7 +158,7 @@ def _plural(kind: str) -> str:
     >>> _plural("integer, at least 1")
     'integers, at least 1'
     """
-    return re.sub("^(integer|number|string)", r"\1s", kind)
+    return re.sub("(^|, or )(integer|number|string|section)", r"\1\2s", kind)
 
 
 def _bounds(about: dict[str, Any]) -> str:

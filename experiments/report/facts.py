@@ -164,7 +164,7 @@ class RunFacts:
 
 
 def _logs(run: RunFolder[RunConfig]) -> Path:
-    if not run.config.search:
+    if not run.config.searched:
         return run.logs
     # Other folders may be among the trials.
     configs = sorted(run.trials.glob(f"*/{CONFIG_FILE}"))

@@ -74,8 +74,8 @@ def _check_configurations(runs: Iterable[Job]) -> None:
             keys = [*difference(then, now)]
             if job.makes.exists():
                 # A search that goes on may have other values; one that is done is not run again.
-                both = sorted(then.search.keys() & now.search.keys())
-                keys += [f"train.{key}" for key in both if then.search[key] != now.search[key]]
+                both = sorted(then.searched.keys() & now.searched.keys())
+                keys += [f"train.{key}" for key in both if then.searched[key] != now.searched[key]]
             if now.tokenizer.lower_case is None:
                 keys = [key for key in keys if key != _SETTLED]
             if keys:

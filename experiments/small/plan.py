@@ -226,7 +226,7 @@ def _ensemble(sources: Sources) -> Job:
     run = sources.out / "published_squad"
     # Where the report looks for it.
     answers = run / "ensemble.json"
-    seeds = load_config("small/checkpoint/squad").search["seed"]
+    seeds = load_config("small/checkpoint/squad").searched["seed"]
     trials = [str(run / "trials" / f"seed={seed}") for seed in seeds]
     gold = sources.squad / "dev-v1.1.json"
     return Job(

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from bert_tf.config.changes import difference, tell_difference
 from bert_tf.config.reading import load_config
+from bert_tf.config.search import Range
 from bert_tf.errors import UserError
 
 MINIMAL = """\
@@ -53,7 +54,7 @@ def test_a_minimal_file_has_the_defaults_of_the_reference(load):
     assert (train.learning_rate, train.warmup_fraction) == (5e-5, 0.1)
     assert (train.weight_decay, train.gradient_clip) == (0.01, 1.0)
     assert (data.masked_lm_prob, data.short_seq_prob, data.next_sentence) == (0.15, 0.1, True)
-    assert run.search == {}
+    assert run.searched == {}
 
 
 def test_a_number_without_a_point_is_a_number(load):
@@ -110,10 +111,6 @@ def test_an_unknown_key_names_the_nearest_valid_one(load, setting, nearest):
 
     assert "unknown key '" + setting.partition("=")[0][:60] in message
     assert f"the nearest valid key is {nearest}" in message
-
-
-def test_the_search_itself_is_not_a_key(load):
-    assert "unknown key 'search'" in error(load, "search={seed: [1, 2]}")
 
 
 def test_an_unknown_section_is_told_by_its_own_name(load):
@@ -301,9 +298,9 @@ def test_lists_under_train_are_a_search_over_all_combinations(load):
     run = load("train.learning_rate=[5e-5, 3e-5]", "train.seed=[0, 1, 2]", "train.epochs=[2]")
 
     trials = [(trial.train.learning_rate, trial.train.seed) for trial in run.trials()]
-    assert run.search == {"epochs": (2.0,), "learning_rate": (5e-5, 3e-5), "seed": (0, 1, 2)}
+    assert run.searched == {"epochs": (2.0,), "learning_rate": (5e-5, 3e-5), "seed": (0, 1, 2)}
     assert trials == [(5e-5, 0), (5e-5, 1), (5e-5, 2), (3e-5, 0), (3e-5, 1), (3e-5, 2)]
-    assert all(trial.search == {} for trial in run.trials())
+    assert all(trial.searched == {} for trial in run.trials())
 
 
 def test_a_configuration_without_lists_is_its_own_only_trial(load):
@@ -396,3 +393,141 @@ def test_a_difference_is_told_to_people_with_both_values(load):
     )
     other = load(text=PRETRAINING)
     assert tell_difference(old, other) == "task (classification there, pretraining now)"
+
+
+SEARCH = "search: {trials: 4}\n"
+RANGES = [
+    "train.learning_rate={low: 1e-5, high: 1e-4, log: true}",
+    "train.epochs={low: 1, high: 3}",
+    "train.batch_size={low: 8, high: 32, step: 8}",
+]
+
+
+def test_ranges_have_the_type_of_their_key_and_are_written_back(load):
+    run = load(*RANGES, "train.seed=[1, 2]", text=MINIMAL + SEARCH)
+
+    assert run.searched["seed"] == (1, 2)
+    assert run.searched["learning_rate"] == Range(low=1e-5, high=1e-4, log=True)
+    epochs, batch = run.searched["epochs"], run.searched["batch_size"]
+    assert (type(epochs.low), type(batch.low)) == (float, int)
+    assert run.train.batch_size == 8
+    # Every end goes with every other.
+    assert len(run.trials()) == 2**4
+    assert all(trial.search is None and not trial.searched for trial in run.trials())
+    assert load(text=run.to_yaml()) == run
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            ["train.epochs={low: 1, high: 3}", "search=null"],
+            "train.epochs is a range, which requir",
+        ),
+        ([], "search has nothing to vary; give a key of train a list, or a range such as {low:"),
+        (["train.epochs={low: 3, high: 1}"], "train.epochs: low 3 is not below high 1; correct"),
+        (["train.epochs={low: 0, high: 1}"], "train.epochs must be greater than 0, got 0"),
+        (
+            ["train.epochs={low: 1, hi: 3}"],
+            "key 'train.epochs.hi'; the nearest valid key is train.",
+        ),
+        (["train.epochs={low: 1}"], "missing key train.epochs.high; add it"),
+        (["train.epochs={low: a, high: 3}"], "train.epochs.low must be a whole number or a number"),
+        (
+            ["train.batch_size={low: 1, high: 3, step: 0.5}"],
+            "batch_size.step must be a whole number",
+        ),
+        (["train.batch_size={low: 1.5, high: 3}"], "train.batch_size must be a whole number, got"),
+        (["train.epochs={low: 1, high: 3, log: true, step: 1}"], "that there is no step"),
+        (["train.epochs={low: 1, high: 3, step: 4}"], "step 4 does not fit between low and high"),
+        (
+            ["train.precision={low: 1, high: 3}"],
+            "train.precision must be 'float32' or 'bfloat16', g",
+        ),
+        (
+            ["train.tpu={low: 1, high: 3}"],
+            "train.tpu is a range, which requires the section search",
+        ),
+        (
+            ["search.trails=3"],
+            "unknown key 'search.trails'; the nearest valid key is search.trials",
+        ),
+        (["search.trials=0"], "search.trials must be at least 1, got 0"),
+        (["task=pretraining"], "unknown key 'search'"),
+    ],
+)
+def test_a_search_and_its_ranges_are_checked(load, settings, told):
+    assert told in error(load, *settings, text=MINIMAL + SEARCH)
+
+
+def test_a_range_that_is_wrong_names_its_line(load):
+    text = MINIMAL.replace("epochs: 3", "epochs:\n    low: 3\n    hi: 5") + SEARCH
+    assert "run.yaml:12: unknown key 'train.epochs.hi'" in error(load, text=text)
+
+
+def test_a_search_may_get_more_trials_and_nothing_else(load):
+    text = MINIMAL + SEARCH
+    old = load(*RANGES, text=text)
+
+    assert difference(old, load(*RANGES, "search.trials=9", text=text)) == {}
+    wider = load(*RANGES[1:], "train.learning_rate={low: 1e-5, high: 1e-3}", text=text)
+    assert tell_difference(old, wider).startswith(
+        'train.learning_rate ({"low": 1e-05, "high": 0.00'
+    )
+    assert [*difference(old, load(*RANGES, "search.seed=1", text=text))] == ["search.seed"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            ["train.optimizer=adam"],
+            'or a section or a name such as package.module:Name, got "adam"',
+        ),
+        (["train.callbacks=a.b:C"], 'train.callbacks must be a list, got "a.b:C"'),
+        (
+            ["train.callbacks=['a b:C']"],
+            "train.callbacks.0 must be a section or a name such as pac",
+        ),
+        (
+            ["train.schedule={nam: a.b}"],
+            "unknown key 'train.schedule.nam'; the nearest valid key is",
+        ),
+        (
+            ["train.optimizer=a.b:C", "train.adam_epsilon=1e-8"],
+            "adam_epsilon has no effect with thi",
+        ),
+        (
+            ["train.optimizer=a.b:C", "train.layer_decay=0.9"],
+            "layer_decay has no effect with this t",
+        ),
+        (
+            ["train.schedule=a.b:C", "train.learning_rate=1e-4"],
+            "no effect with this train.schedule",
+        ),
+        (["task=pretraining", "train.metrics=[a.b]"], "unknown key 'train.metrics'"),
+    ],
+)
+def test_what_is_imported_is_checked(load, settings, told):
+    assert told in error(load, *settings)
+
+
+def test_what_is_imported_knows_its_place_and_is_written_back(load, tmp_path):
+    lines = "  callbacks: [a.b.C, {name: 'd:E', arguments: {path: $run/log, n: 3}}]\n"
+    lines += "  schedule:\n    name: f:G\n    arguments: {rate: $learning_rate}\n"
+    run = load(
+        "train.learning_rate=[1e-4, 1e-3]", "train.optimizer=[adamw, h:I]", text=MINIMAL + lines
+    )
+
+    one, other = run.train.named["callbacks"]
+    assert (one.name, one.arguments, one.place) == ("a.b.C", {}, f"{tmp_path}/run.yaml:11")
+    assert (other.name, other.arguments) == ("d:E", {"path": "$run/log", "n": 3})
+    assert run.train.named["schedule"][0].place == f"{tmp_path}/run.yaml:13"
+    last = run.trials()[-1].train.named["optimizer"][0]
+    assert last.place == "--set train.optimizer=[adamw, h:I]"
+    assert load(text=run.to_yaml()) == run
+    # Callbacks may change between two sessions of a run, and optimizers may not.
+    assert difference(load(), load("train.callbacks=[a:B]")) == {}
+    assert tell_difference(load(), load("train.optimizer=a:B")) == (
+        "train.optimizer (adamw there, a:B now)"
+    )

@@ -65,7 +65,12 @@ def test_a_file_may_have_a_part_of_the_keys(validator, task):
         ("format: tsv", "format: tsv, masked_lm_prob: 0.2"),
         ("format: tsv", "format: tsv, class_weights: even"),
         ("format: tsv", "format: tsv, text_columns: [a, b, c]"),
-        ("task: classification", "search: {}"),
+        ("task: classification", "task: pretraining\nsearch: {}"),
+        ("epochs: 3", "epochs: {low: 3}"),
+        ("epochs: 3", "precision: {low: 1, high: 2}"),
+        ("epochs: 3", "optimizer: {nam: a.b}"),
+        ("epochs: 3", "callbacks: ['a b']"),
+        ("epochs: 3", "callbacks: a.b:C"),
     ],
 )
 def test_what_a_run_refuses_is_invalid(validator, old, new):

@@ -7,6 +7,7 @@ blocks before them have written.
 import ast
 import contextlib
 import json
+import os
 import random
 import re
 import shlex
@@ -51,6 +52,15 @@ def reviews(folder):
     (folder / "dev.tsv").rename(folder / "unseen.tsv")
     tiny.write_labelled(folder)
     (folder.parent / "texts.txt").write_text("the cat sat\nthe dog ran\n")
+
+
+def tracked_reviews(folder):
+    """As `reviews`, for callbacks of trackers that write into the working folder."""
+    for package in ("mlflow", "wandb"):
+        pytest.importorskip(package, reason=f"requires {package}")
+    os.environ |= {"MLFLOW_TRACKING_URI": "sqlite:///mlflow.db", "WANDB_MODE": "offline"}
+    sys.path.insert(0, str(folder.parent))
+    reviews(folder)
 
 
 def similarity(folder):
@@ -139,6 +149,7 @@ PAGES = {
     "../README.md": (".", lambda folder: None),
     "how_to/task_objects.md": (".", tiny.write_vocabulary),
     "how_to/runs.md": ("reviews", reviews),
+    "how_to/trackers.md": ("reviews", tracked_reviews),
     "how_to/exporting.md": ("reviews", reviews),
     "how_to/classification.md": ("reviews", reviews),
     "how_to/adding_a_task.md": (".", lambda folder: None),

@@ -180,7 +180,7 @@ def test_every_task_of_glue_has_an_experiment(task):
     config = load(f"glue/{task}")
     assert config.task == ("classification" if GLUE[task].classes else "regression")
     assert config.data.format == task
-    assert config.search == {"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}
+    assert config.searched == {"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}
     assert (config.train.batch_size, config.train.epochs) == (32, 3)
     assert config.init.checkpoint == "bert-base-uncased"
     if task == "wnli":
@@ -188,7 +188,7 @@ def test_every_task_of_glue_has_an_experiment(task):
     else:
         config = load(f"glue/{task}_large")
         assert config.init.checkpoint == "bert-large-uncased"
-        assert ("seed" in config.search) == (task in ("cola", "stsb", "mrpc", "rte"))
+        assert ("seed" in config.searched) == (task in ("cola", "stsb", "mrpc", "rte"))
 
 
 @pytest.mark.parametrize("name", ["swag", "codah", "swag_large"])
@@ -202,8 +202,8 @@ def test_multiple_choice_has_the_papers_settings(name):
 @pytest.mark.parametrize("size", ["", "_large"])
 def test_the_fine_tuning_of_taggers_searches_as_in_the_paper(size):
     config = load(f"ner/conll2003{size}")
-    assert config.search["learning_rate"] == (5e-5, 3e-5, 2e-5)
-    assert config.search["epochs"] == (2, 3, 4)
+    assert config.searched["learning_rate"] == (5e-5, 3e-5, 2e-5)
+    assert config.searched["epochs"] == (2, 3, 4)
     assert config.model.features is None and config.data.document_context
     assert ("large" in config.init.checkpoint) == bool(size)
 
@@ -226,7 +226,7 @@ def test_small_models_are_searched_as_they_were_published(size):
     config = load("glue/small_models" if size == "tiny" else f"glue/small_models_{size}")
     assert config.init.checkpoint.endswith(f"bert-{size}-uncased")
     assert config.train.epochs == 4
-    assert config.search == {
+    assert config.searched == {
         "batch_size": (8, 16, 32, 64, 128),
         "learning_rate": (3e-4, 1e-4, 5e-5, 3e-5),
     }

@@ -71,7 +71,7 @@ def test_a_search_may_have_more_trials_than_when_it_was_stopped(begin):
     begin("train.seed=[1,2,3]")
 
     assert step_folder(trial.checkpoints, 1).exists()
-    assert RunFolder.open(run.path).config.search == {"seed": (1, 2, 3)}
+    assert RunFolder.open(run.path).config.searched == {"seed": (1, 2, 3)}
 
 
 @pytest.mark.parametrize(

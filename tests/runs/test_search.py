@@ -256,7 +256,7 @@ def test_a_finished_search_may_have_more_trials(tmp_path, encoder):
 
     assert search(run, more, "accuracy")["accuracy"] == 1.0
     assert more.ran == [(0.3, 1)]
-    assert RunFolder.open(run.path).config.search == {"learning_rate": (0.1, 0.2, 0.3)}
+    assert RunFolder.open(run.path).config.searched == {"learning_rate": (0.1, 0.2, 0.3)}
     assert run.trained_with.train.learning_rate == 0.3
 
 

@@ -216,7 +216,7 @@ def test_ranks_are_searched(tmp_path):
     )
     assert [trial.train.adapter.rank for trial in config.trials()] == [2, 4]
     (tmp_path / "again.yaml").write_text(config.to_yaml())
-    assert load_config(tmp_path / "again.yaml").search == config.search
+    assert load_config(tmp_path / "again.yaml").searched == config.searched
 
 
 def test_what_does_not_fit_is_one_sentence(tmp_path):

@@ -29,7 +29,7 @@ _OF_FEW = {
     *("few_shot", "epochs", "batch_size", "accumulation_steps", "rematerialize", "learning_rate"),
     *("warmup_fraction", "decay_after_warmup", "optimizer", "bias_correction", "adam_epsilon"),
     *("weight_decay", "gradient_clip", "seed", "precision", "max_length", "deterministic"),
-    *("frozen_layers", "lora", "skip_nonfinite"),
+    *("frozen_layers", "lora", "schedule", "skip_nonfinite"),
 }
 
 
