@@ -58,6 +58,7 @@ MENU = {
         "paper_tasks",
         "training_at_scale",
         "tpu_vm",
+        "buckets",
         "distillation",
         "adapters",
         "checkpoints",
