@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from bert_tf.errors import named
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -42,7 +44,7 @@ class _Console(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno >= logging.WARNING else ""
-        print(mark + escaped(record.getMessage(), "\n"), file=sys.stderr, flush=True)
+        print(mark + escaped(named(record.getMessage()), "\n"), file=sys.stderr, flush=True)
 
 
 # The news and warnings of bert_tf. A program with its own log replaces the handler.

@@ -1,7 +1,20 @@
 """The exception for mistakes in what the user gave."""
 
+import re
+
 # Characters of a message, which may quote a long text of a file.
 _LONGEST = 2000
+# What messages call a folder on this machine: the copies of remote files by their addresses.
+ADDRESSES: dict[str, str] = {}
+# What pathlib makes of an address.
+_COLLAPSED = re.compile(r"\b(gs|s3):/(?=[^/])")
+
+
+def named(text: str) -> str:
+    """`text` with the addresses of remote files in place of the paths of their copies."""
+    for place, address in ADDRESSES.items():
+        text = text.replace(place, address)
+    return _COLLAPSED.sub(r"\1://", text)
 
 
 class UserError(ValueError):
@@ -19,7 +32,7 @@ class UserError(ValueError):
     def __init__(self, message: str):
         line = "".join(
             each if each.isprintable() else each.encode("unicode_escape").decode()
-            for each in " ".join(message.splitlines())
+            for each in named(" ".join(message.splitlines()))
         )
         if len(line) > _LONGEST:
             line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"

@@ -25,6 +25,7 @@ from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.export.service import Service, Signature, endpoint, record_of, traced
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.remote import exists, local_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 
@@ -132,12 +133,12 @@ def save(
         UserError: a version that is no number from 1, or a folder that exists or cannot be written.
     """
     checked_argument("version", version)
-    folder = Path(out)
+    folder = local_path(out)
     for name in services:
         # Path.exists raises an error for a name that is too long; writing there explains it.
-        if os.path.exists(place := _place(folder, name, version)):
+        if exists(place := _place(folder, name, version)):
             raise UserError(f"{place} exists already; remove it or choose another folder")
-        if os.path.exists(whole := _place(folder, name, None) / "saved_model.pb"):
+        if exists(whole := _place(folder, name, None) / "saved_model.pb"):
             raise UserError(
                 f"{whole.parent} is an export without versions; choose another folder for exports "
                 "with versions"

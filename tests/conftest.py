@@ -12,6 +12,7 @@ from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 
+from tests.buckets import emulator, gs, moto, s3  # noqa: E402, F401
 from tests.processors import ends_in_bfloat16  # noqa: E402
 
 # When garbage was last looked for.

@@ -8,12 +8,15 @@ Each kind of fault has a pre-training of its own (a tiny one, on this machine; t
 train together for faults of a worker). At random moments the fault is done to it, and the same
 command started again. It must go on from its last sound checkpoint, and end with the same bits in
 weights, optimizer and metrics as a run that was left alone. Started again with the same --out, the
-script goes on after the last kind that was finished. The exit code is 1 where anything was lost.
+script goes on after the last kind that was finished. Runs in a bucket are in moto's S3 server, in
+this process. The exit code is 1 where anything was lost.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import os
 import random
 import shutil
 import sys
@@ -24,6 +27,7 @@ from benchmarks.soak.faults import FAULTS, Fault
 from benchmarks.soak.runs import CHECKPOINT_STEPS, Run, same, write_experiment
 from bert_tf.cli import command
 from bert_tf.io.atomic import make_folder
+from tests.buckets import Bucket, served_moto
 
 SPACING = 20  # steps in which one fault happens
 LATEST = 60.0  # seconds that a worker comes late
@@ -75,9 +79,14 @@ def _work(arguments: argparse.Namespace) -> None:
         if not done.exists():
             undisturbed = leave_alone(place, yaml, steps, FAULTS[name].workers)
             source = random.Random(f"{arguments.seed} {name}")
-            run = Run(yaml, place / name, steps, FAULTS[name].workers)
-            shutil.rmtree(run.folder, ignore_errors=True)
-            result = disturb(run, FAULTS[name], arguments.times, undisturbed, source)
+            shutil.rmtree(place / name, ignore_errors=True)
+            with contextlib.ExitStack() as stack:
+                bucket = None
+                if FAULTS[name].in_bucket:
+                    os.environ["BERT_TF_CACHE"] = str(place / f"{name}-cache")
+                    bucket = Bucket("s3", "soak", stack.enter_context(served_moto()))
+                run = Run(yaml, place / name, steps, FAULTS[name].workers, bucket)
+                result = disturb(run, FAULTS[name], arguments.times, undisturbed, source)
             done.write_text(json.dumps(dataclasses.asdict(result)))
         results.append(Result(**json.loads(done.read_text())))
     print_table(results)
@@ -107,7 +116,7 @@ def disturb(run: Run, fault: Fault, times: int, undisturbed: Path, source: rando
         ended = [*run.end()] == [0] * len(run.processes)
     finally:
         run.stop()
-    if not ended or not same(run.folder, undisturbed):
+    if not ended or not same(run.place, undisturbed):
         result.lost = result.injected
         print(f"{fault.title}: the run ended otherwise; see {run.log(0)}", flush=True)
     return result

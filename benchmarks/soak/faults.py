@@ -1,8 +1,10 @@
 """What goes wrong, and what may come of it."""
 
 import dataclasses
+import os
 import random
 import resource
+import shutil
 import signal
 from collections.abc import Callable
 
@@ -20,6 +22,7 @@ class Fault:
         codes: the exit codes that may come of it, of the chief and of the worker.
         aftermath: what also happens once all processes have ended.
         late: whether the worker comes late to the next life.
+        in_bucket: whether the run is in a bucket.
     """
 
     title: str
@@ -28,6 +31,7 @@ class Fault:
     codes: tuple[set[int], ...]
     aftermath: Callable[[Run, random.Random], str] = lambda run, source: ""
     late: bool = False
+    in_bucket: bool = False
 
 
 def send(number: int, index: int) -> Callable[[Run], None]:
@@ -56,6 +60,17 @@ def damage(run: Run, source: random.Random) -> str:
     return f"; {newest.name}/{file.name} {done}"
 
 
+def lose_copy(run: Run, source: random.Random) -> str:
+    """Removes the local copies, as if the run went on elsewhere, and breaks the next requests."""
+    assert run.bucket is not None
+    shutil.rmtree(os.environ["BERT_TF_CACHE"], ignore_errors=True)
+    proxy = run.bucket.proxy
+    for what, method in (("slow_down", "PUT"), ("lose", "PUT"), ("internal", "GET")):
+        proxy.fault(what, method, times=source.randrange(4))
+    proxy.fault("drop", "GET", "safetensors", times=source.randrange(4))
+    return ""
+
+
 # Exit codes: of SIGKILL, of SIGTERM, and of an error that is reported in one line.
 KILLED, TERMINATED, TOLD = -signal.SIGKILL, 143, 2
 FAULTS = {
@@ -68,6 +83,21 @@ FAULTS = {
         send(signal.SIGKILL, 0),
         ({KILLED},),
         aftermath=damage,
+    ),
+    "bucket_killed": Fault(
+        "SIGKILL of a run in a bucket",
+        1,
+        send(signal.SIGKILL, 0),
+        ({KILLED},),
+        in_bucket=True,
+    ),
+    "bucket_moved": Fault(
+        "the same, which goes on without its local copies, with requests that fail",
+        1,
+        send(signal.SIGKILL, 0),
+        ({KILLED},),
+        aftermath=lose_copy,
+        in_bucket=True,
     ),
     "worker_killed": Fault("SIGKILL of a worker", 2, send(signal.SIGKILL, 1), ({TOLD}, {KILLED})),
     "chief_killed": Fault("SIGKILL of the chief", 2, send(signal.SIGKILL, 0), ({KILLED}, {TOLD})),

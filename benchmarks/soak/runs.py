@@ -9,7 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from bert_tf.checkpoints import of_run, tensors
+from bert_tf.checkpoints import native, of_run, tensors
+from bert_tf.io.remote import fetched
+from tests.buckets import Bucket
 
 CHECKPOINT_STEPS = 4
 PATIENCE = 180.0  # seconds after which a process that should end has failed to
@@ -26,14 +28,24 @@ class Run:
         folder: its run folder.
         steps: its updates.
         workers: number of processes.
+        bucket: where it is written; `folder` then only names it, and its logs.
     """
 
-    def __init__(self, yaml: Path, folder: Path, steps: int, workers: int):
-        self.folder = folder
+    def __init__(
+        self, yaml: Path, folder: Path, steps: int, workers: int, bucket: Bucket | None = None
+    ):
+        self.folder, self.bucket = folder, bucket
         self._workers = workers
         strategy = "multi_worker" if workers > 1 else "one_device"
         settings = [f"train.steps={steps}", f"train.strategy={strategy}"]
-        command = [sys.executable, "-m", "bert_tf", "pretrain", yaml, "--out", folder]
+        self.place: str | Path = folder
+        where: str | Path = yaml
+        if bucket is not None:
+            self.place = f"{bucket.address}/run"
+            for name in (yaml.name, "corpus.txt", "vocab.txt"):
+                bucket.put(f"data/{name}", (yaml.parent / name).read_bytes())
+            where = f"{bucket.address}/data/{yaml.name}"
+        command = [sys.executable, "-m", "bert_tf", "pretrain", where, "--out", self.place]
         self._command = [str(each) for each in (*command, "--set", *settings)]
         self.processes: list[subprocess.Popen] = []
 
@@ -77,8 +89,12 @@ class Run:
             process.wait()
 
     def saved(self) -> list[int]:
-        """The steps of its checkpoints."""
-        names = [path.name for path in (self.folder / "checkpoints").glob("step-*")]
+        """The steps of its complete checkpoints."""
+        if self.bucket is not None:
+            parts = [name.split("/") for name in self.bucket.names("run/checkpoints")]
+            names = [part[2] for part in parts if part[3:] == [native.DESCRIPTION_FILE]]
+        else:
+            names = [path.name for path in (self.folder / "checkpoints").glob("step-*")]
         return sorted(int(name.removeprefix("step-")) for name in names)
 
     def alive(self) -> bool:
@@ -91,10 +107,10 @@ class Run:
         return int(steps[-1]) if steps else 0
 
 
-def same(run: Path, undisturbed: Path) -> bool:
+def same(run: str | Path, undisturbed: Path) -> bool:
     """Whether both runs ended with the same bits."""
     results = []
-    for each in (run, undisturbed):
+    for each in (fetched(run), undisturbed):
         newest = of_run.newest(each)
         files = ("model.safetensors", "optimizer.safetensors")
         found = {file: tensors.load(newest / file) for file in files}

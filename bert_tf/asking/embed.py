@@ -21,6 +21,7 @@ from bert_tf.asking.session import SessionModel
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum
+from bert_tf.io.remote import fetched
 from bert_tf.io.resumable import resumable_file
 
 DTYPES = ("float32", "float16")
@@ -62,7 +63,7 @@ def embed(
             raise UserError(f"{name} must be at least 1, not {value}")
     given = {"max_length": max_length, "truncate_dim": truncate_dim, "vectors": vectors}
     settings = {name: value for name, value in given.items() if value is not None}
-    if not os.path.isfile(input_file):
+    if not os.path.isfile(fetched(input_file, is_file=True)):
         raise UserError(f"{input_file} is not a file; embed reads its texts from a file")
     count = sum(len(rows) for rows, _ in read_blocks(input_file, _RANKS))
     if not count:

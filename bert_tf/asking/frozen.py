@@ -21,6 +21,7 @@ from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
 from bert_tf.export.litert import lite_file
+from bert_tf.io.remote import local_path
 from bert_tf.io.vocabulary import read_beside
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.from_checkpoint import built, family_at
@@ -271,12 +272,14 @@ class FrozenTask(Answers):
 
 def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:
     """The task model of an export, whose network is the export."""
-    description = Description.from_dict(record.model, Path(path))
+    description = Description.from_dict(record.model, local_path(path))
     if vocabulary_hash(vocabulary) != description.vocabulary:
         raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
     tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
     no_tensors = tensors.of_arrays({})
-    checkpoint = Checkpoint(Path(path), description, no_tensors, native.TABLE, lambda: vocabulary)
+    checkpoint = Checkpoint(
+        local_path(path), description, no_tensors, native.TABLE, lambda: vocabulary
+    )
     family = family_at(checkpoint)
     if family is None:
         raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")

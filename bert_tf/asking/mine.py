@@ -11,6 +11,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.io.json_files import whole_text
+from bert_tf.io.remote import local_path
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.mining import mine_negatives
 from bert_tf.tasks.embedding import files
@@ -34,7 +35,7 @@ def mine(
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
-    collection, model = _collection(Path(data), corpus), load(path)
+    collection, model = _collection(local_path(data), corpus), load(path)
     kind = model.task_class() if hasattr(model, "task_class") else type(model)
     if not issubclass(kind, TextEmbedder):
         raise UserError(f"{path} is a {kind.__name__}, which gives no vectors; give an embedder")

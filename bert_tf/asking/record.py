@@ -15,6 +15,7 @@ from typing import Any, Self
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
+from bert_tf.io.remote import fetched, local_path, names_in
 
 # The file that makes a folder a SavedModel.
 FILE = "saved_model.pb"
@@ -139,7 +140,7 @@ def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
 
 def is_saved_model(path: str | os.PathLike) -> bool:
     """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
-    folder = Path(path)
+    folder = local_path(path)
     try:
         return is_there(folder / FILE) or bool(versions(folder))
     except OSError:  # a name that is too long
@@ -148,7 +149,7 @@ def is_saved_model(path: str | os.PathLike) -> bool:
 
 def versions(folder: Path) -> list[Path]:
     """The versions of a SavedModel in a folder, as servers have them; their names are numbers."""
-    found = (each.parent for each in folder.glob(f"*/{FILE}"))
+    found = (each.parent for each in names_in(folder, f"*/{FILE}"))
     return [each for each in found if each.name.isdecimal()]
 
 
@@ -158,11 +159,11 @@ def find_saved_model(path: str) -> str:
     Raises:
         UserError: one of its files is a broken link or cannot be read.
     """
-    if not is_there(Path(path) / FILE):
-        newest = max(versions(Path(path)), key=lambda version: int(version.name))
-        logger.info(f"{path}: using version {newest.name}, the newest")
-        path = str(newest)
-    for file in Path(path).rglob("*"):
+    folder = local_path(path)
+    if not is_there(folder / FILE):
+        folder = max(versions(folder), key=lambda version: int(version.name))
+        logger.info(f"{path}: using version {folder.name}, the newest")
+    for file in fetched(folder).rglob("*"):
         if not file.is_dir():
             is_there(file, "file of a SavedModel")
-    return path
+    return str(folder)

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import lines_of
+from bert_tf.io.remote import fetched
 
 Row = dict[str, str | list[str]]
 
@@ -45,7 +46,7 @@ def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
     Raises:
         UserError: as `read_blocks`.
     """
-    if path == "-" or not os.path.isfile(path):
+    if path == "-" or not os.path.isfile(fetched(path, is_file=True)):
         return None
     return max((last_line for _, last_line in read_blocks(path, ranks)), default=0)
 
@@ -105,7 +106,7 @@ def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
     if path == "-":
         return contextlib.nullcontext(sys.stdin.buffer)
     try:
-        return open(path, "rb")
+        return open(fetched(path, is_file=True), "rb")
     except FileNotFoundError:
         raise UserError(f"input not found: {path}") from None
     except OSError as error:

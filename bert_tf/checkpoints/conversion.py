@@ -16,6 +16,7 @@ from bert_tf.checkpoints.reading import FORMATS
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.remote import exists, local_path
 from bert_tf.text import Tokenizer
 
 # The formats that lack a model of the family -> those that they have.
@@ -56,7 +57,7 @@ def convert(
         # Readers of other formats would assume that it lower-cases.
         settings = description.tokenizer_settings(vocabulary)
         description = dataclasses.replace(description, lower_case=settings.lower_case)
-    _write(Path(destination), to, Content(weights, description, vocabulary))
+    _write(local_path(destination), to, Content(weights, description, vocabulary))
 
 
 def save(
@@ -83,13 +84,13 @@ def save(
     description = describe(model, tokenizer)
     weights = {name: variable.numpy() for name, variable in weight_names(model).items()}
     vocabulary = None if tokenizer is None else tokenizer.vocabulary
-    _write(Path(folder), to, Content(weights, description, vocabulary))
+    _write(local_path(folder), to, Content(weights, description, vocabulary))
 
 
 def check_new(folder: str | os.PathLike) -> None:
     """Raises UserError if there is something at `folder`, where a checkpoint is to be written."""
     # Path.exists raises an error for a name that is too long; writing there explains it.
-    if os.path.exists(folder):
+    if exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
 
 

@@ -15,6 +15,7 @@ from bert_tf.checkpoints import native
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, is_there, read_text
+from bert_tf.io.remote import fetched
 
 STATE_FILE = "state.json"
 KEPT = "kept"
@@ -88,7 +89,7 @@ def kept(run: Path) -> Path:
             f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
             "another checkpoint of the run"
         )
-    return best
+    return fetched(best)
 
 
 def run_of(checkpoint: Path) -> Path | None:

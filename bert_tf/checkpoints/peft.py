@@ -27,6 +27,7 @@ from bert_tf.checkpoints.names import check_finite, weight_names
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.remote import fetched
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 _BIAS, _DECODER = "cls.predictions.bias", "cls.predictions.decoder"
@@ -160,7 +161,7 @@ def load(model: Any, folder: str | os.PathLike) -> None:
         UserError: a file is missing or damaged, the adapter is of another kind, or it is for a
             model of other sizes or labels.
     """
-    folder = Path(folder)
+    folder = fetched(folder)
     try:
         updates, others = _read(folder, model)
         _name_classes(model, folder, others)

@@ -20,6 +20,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
+from bert_tf.io.remote import fetched, is_remote
 
 # What is both read and written.
 FORMATS: dict[str, ModuleType] = {
@@ -57,7 +58,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def _found(given: str | os.PathLike) -> Checkpoint:
-    path = Path(given)
+    path = fetched(given, without=native.CHECKPOINTS)
     if path.is_dir():
         return _in_folder(path)
     named = _TENSORFLOW_FILE.fullmatch(path.name)
@@ -65,9 +66,12 @@ def _found(given: str | os.PathLike) -> Checkpoint:
     if is_there(prefix.with_name(f"{prefix.name}.index"), "checkpoint"):
         return _tensorflow(prefix)
     if is_there(path, "checkpoint"):
+        fetched(path.parent)
         if path.suffix == ".keras":
             raise UserError(f"{path} is a .keras file; open it with bert_tf.load")
         return _in_folder(path.parent)
+    if is_remote(given):
+        raise UserError(f"checkpoint not found: {path}; check the address")
     # `path` no longer begins with "./", which no name does.
     if download.is_name(str(given)):
         return _in_folder(download.fetch(str(given)))

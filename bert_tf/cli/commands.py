@@ -325,12 +325,13 @@ def _verify(folder: str) -> None:
     Raises UserError if the difference is too large.
     """
     from bert_tf.checkpoints import model_garden_classes
+    from bert_tf.io.remote import fetched
     from bert_tf.tasks import from_checkpoint
 
     checkpoint = from_checkpoint.find(folder)
     model = from_checkpoint.build(checkpoint, folder)
     checkpoint.fill(model)
-    difference = model_garden_classes.verify(Path(folder), checkpoint.description, model)
+    difference = model_garden_classes.verify(fetched(folder), checkpoint.description, model)
     if not difference <= model_garden_classes.TOLERANCE:
         raise UserError(
             f"Model Garden's outputs for {folder} differ from those of bert_tf by "

@@ -3,7 +3,6 @@
 import itertools
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +17,7 @@ from bert_tf.config.train import LISTS, NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
+from bert_tf.io.remote import local_path
 from bert_tf.tasks import registry
 
 Kind = TypeVar("Kind", bound=RunConfig)
@@ -143,7 +143,7 @@ def _model_at(path: str) -> str:
     from bert_tf.tasks import keras_files
 
     if path.endswith(keras_files.SUFFIX):
-        return type(keras_files.read(Path(path))).__name__
+        return type(keras_files.read(local_path(path))).__name__
     return reading.find(path).description.model
 
 

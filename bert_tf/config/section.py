@@ -9,6 +9,8 @@ import pydantic
 from pydantic import BeforeValidator, Field, WrapValidator
 
 from bert_tf.config.yaml_files import Text
+from bert_tf.errors import named
+from bert_tf.io.remote import exists, is_remote
 
 
 def _found(path: object) -> object:
@@ -16,12 +18,14 @@ def _found(path: object) -> object:
     if not (isinstance(path, Text) and path):
         return path
     expanded = os.path.expanduser(path)
+    if is_remote(expanded):
+        return expanded
     for start in (path.folder, Path.cwd()):
         place = os.path.abspath(start / expanded)
         # A TensorFlow checkpoint is named by what its files begin with.
-        named = os.path.exists(place) or os.path.exists(f"{place}.index")
-        if named or glob.has_magic(expanded) and glob.glob(place, recursive=True):
-            return place
+        found = exists(place) or exists(f"{place}.index")
+        if found or glob.has_magic(expanded) and glob.glob(place, recursive=True):
+            return named(place)
     return expanded
 
 

@@ -18,6 +18,7 @@ import yaml
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
+from bert_tf.io.remote import fetched, is_remote
 
 # The folder of the configurations that are found by their names.
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
@@ -93,7 +94,8 @@ def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configurat
     Raises:
         UserError: there is neither; `what` is the file's role in the message.
     """
-    path, name = folder / name, os.fspath(name)
+    path = fetched(name if is_remote(name) else folder / name, is_file=True)
+    name = os.fspath(name)
     if os.path.lexists(path) and not os.path.isdir(path):
         return path
     files = {

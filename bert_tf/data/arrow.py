@@ -18,6 +18,7 @@ from bert_tf.console import logger
 from bert_tf.data.tfds import SPLITS, one_line
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
+from bert_tf.io.remote import fetched, is_file
 
 FORMATS = ("parquet", "datasets")
 
@@ -208,7 +209,7 @@ def reads(path: Path, file_format: str) -> bool:
     >>> reads(Path("glue/train"), "datasets"), reads(Path("other.csv"), "parquet")
     (True, False)
     """
-    is_other = path.is_file() or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
+    is_other = is_file(path) or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
     return path.suffix in _KINDS or file_format in FORMATS and not is_other
 
 
@@ -233,6 +234,7 @@ def files_of(path: Path) -> list[Path]:
     >>> files_of(Path("*.parquet"))
     [PosixPath('b.parquet')]
     """
+    path = fetched(path)
     found = [path] if path.exists() else map(Path, sorted(glob.glob(str(path), recursive=True)))
     each = [sorted(each.rglob("*")) if each.is_dir() else [each] for each in found]
     return [file for files in each for file in files if file.is_file()]
@@ -254,6 +256,7 @@ def read(path: Path) -> Table:
             be read.
     """
     datasets = optional("datasets", "datasets", f"{path}: to read it, bert_tf")
+    path = fetched(path)
     is_saved, folder = (path / _SAVED).is_file(), str(path.parent)
     files = [] if is_saved else [file for file in files_of(path) if file.suffix in _KINDS]
     named = _HUB.fullmatch(folder)

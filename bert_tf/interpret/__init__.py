@@ -64,7 +64,7 @@ def inspect(
     marks = [mark for look in looks for mark in look.marks]
     about_dev, sections = _dev(pictures, dev_rows, marks)
     page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
-        title=Path(path).resolve().name,
+        title=Path(path).name or Path(path).resolve().name,
         intro=_intro(subject),
         looks=looks,
         about_dev=about_dev,

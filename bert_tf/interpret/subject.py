@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints import native
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
@@ -16,6 +17,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.interpret.importance import Importances, Inputs, blanked, importances
 from bert_tf.interpret.looks import MOST_TOKENS, Explanation, attention_maps, shown_places
+from bert_tf.io.remote import fetched
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.tasks import from_checkpoint, loading, registry
@@ -65,7 +67,7 @@ class Subject:
             UserError: there is nothing of the kind, it is damaged, or it reads windows.
         """
         # Path.is_file raises an error for a name that is too long; the reader explains it.
-        is_run = os.path.isfile(Path(path) / CONFIG_FILE)
+        is_run = os.path.isfile(fetched(path, without=native.CHECKPOINTS) / CONFIG_FILE)
         run = RunFolder.open(path) if is_run else None
         if run is not None and isinstance(run.config, FinetuningRun):
             task, model = trained(run, "float32")

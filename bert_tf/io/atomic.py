@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.errors import UserError
+from bert_tf.io import locks, remote
 from bert_tf.io.refusals import cannot_write, explained
 
 # A folder in which NAME is being written is called .NAME.xxxxxxxx.unfinished; what it replaces is
@@ -31,11 +32,12 @@ def atomic_path(
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
-    is new, appears in one move. A folder that replaces another takes two. What killed processes
-    have begun in the folder of `path` is cleared first.
+    is new, appears in one move. A folder that replaces another takes two. What is remote is stored
+    before that, see `bert_tf.io.remote`. What killed processes have begun in the folder of `path`
+    is cleared first.
 
     Args:
-        path: what is to be written.
+        path: what is to be written; it may be an address, such as gs://bucket/file.
         is_file: whether `path` is to be a file; a folder there is then not replaced.
         is_new: whether nothing may be replaced. Of two processes that write at once, one fails.
 
@@ -44,17 +46,17 @@ def atomic_path(
             or a folder where a file is to be. If `is_new`: something is at `path`, at first or at
             the end, or another process is writing it.
     """
-    path = Path(path)
+    path = remote.local_path(path)
     if path.name in ("", ".."):
         raise UserError(f"cannot replace {path} itself; name a file or folder inside it")
-    with explained(path):
+    with explained(path), contextlib.nullcontext() if is_file else locks.held(path):
         if is_stream(path):
             raise UserError(f"cannot write {path}: it is a device or a pipe; name a file or folder")
         if is_file and path.is_dir():
             raise UserError(f"cannot write {path}: it is a folder; name a file")
         make_folder(path.parent)
         is_being_written = clear_unfinished(path.parent, path.name)
-        if is_new and path.exists():
+        if is_new and remote.exists(path):
             raise _taken(path)
         if is_new and is_being_written:
             raise UserError(
@@ -65,13 +67,15 @@ def atomic_path(
             yield new
             for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
                 _flush(each)
-            if is_new:
-                _move(new, path)
-            elif path.is_dir() and new.is_dir():
-                os.rename(path, _aside(scratch, path))
-                os.rename(new, path)
-            else:
-                os.replace(new, path)
+            locks.check_held(path)
+            with remote.published(new, path):
+                if is_new:
+                    _move(new, path)
+                elif path.is_dir() and new.is_dir():
+                    os.rename(path, _aside(scratch, path))
+                    os.rename(new, path)
+                else:
+                    os.replace(new, path)
             with contextlib.suppress(PermissionError):  # a folder may be one to write in alone
                 _flush(path.parent)
 
@@ -92,6 +96,7 @@ def is_stream(path: str | os.PathLike) -> bool:
 def remove_folder(path: str | os.PathLike) -> None:
     """Removes a folder with all that is in it; it is never seen half-removed."""
     path = Path(path)
+    remote.remove(path)
     scratch = _scratch(path)
     os.rename(path, scratch / path.name)
     shutil.rmtree(scratch)

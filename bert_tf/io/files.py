@@ -11,23 +11,16 @@ import io
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 from bert_tf.errors import UserError
+from bert_tf.io.remote import fetched, local_path
 
 _GZIP_MAGIC = b"\x1f\x8b"
 # The most bytes of a configuration or a vocabulary, of a graph or a LiteRT file, of data that is
 # read as a whole, and of a file of weights or of other data.
 SMALL, GRAPH, WHOLE, LARGEST = 2**28, 2**31, 2**34, 2**38
 _LONGEST_LINE = 2**26
-
-
-def cache_folder() -> Path:
-    """The folder of what can be made again: BERT_TF_CACHE, or by default ~/.cache/bert_tf."""
-    own = os.environ.get("BERT_TF_CACHE")
-    of_user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(own) if own else Path(of_user) / "bert_tf"
 
 
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
@@ -40,7 +33,7 @@ def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -
         UserError: there is a folder, a pipe, a device or a socket, or a link to nothing; or the
             file has more than `most` bytes. `what` names its role.
     """
-    path = Path(path)
+    path = fetched(path, is_file=True)
     if path.is_file():
         if path.stat().st_size > most:
             raise UserError(f"{what} has more than the {most:,} bytes allowed: {path}")
@@ -65,10 +58,9 @@ def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -
         UserError: the file is missing, unreadable, empty, or larger than `most`; or it is no
             regular file.
     """
-    path = Path(path)
     try:
         check_there(path, what, most)
-        data = path.read_bytes()
+        data = local_path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
     if not data:
@@ -105,7 +97,7 @@ def first_of(files: Sequence[str | os.PathLike]) -> str:
 def checksum(path: str | os.PathLike) -> str:
     """The SHA-256 of a file, in hexadecimal. Raises OSError, or as `is_there`."""
     is_there(path)
-    with open(path, "rb") as handle:
+    with open(local_path(path), "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -131,7 +123,7 @@ def open_maybe_gzipped(
     """
     try:
         check_there(path, what)
-        with open(path, "rb") as file:
+        with open(local_path(path), "rb") as file:
             is_gzipped = file.read(2) == _GZIP_MAGIC
             file.seek(0)
             with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:

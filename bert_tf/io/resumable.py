@@ -11,6 +11,7 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import is_stream, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
+from bert_tf.io.remote import local_path, published
 
 # What is written so far of NAME is in NAME.part; how much of the work is done, in NAME.part.json.
 _PART, _STATE = ".part", ".part.json"
@@ -82,7 +83,7 @@ def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator
         UserError: the file cannot be written, or the disk is full; another process writes it; there
             is a folder, a device or a pipe.
     """
-    path = Path(path)
+    path = local_path(path)
     part, state = (path.with_name(f"{path.name}{ending}") for ending in (_PART, _STATE))
     with explained(path):
         if is_stream(path) or path.is_dir():
@@ -103,5 +104,6 @@ def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator
                         part.unlink()
                         state.unlink(missing_ok=True)
                     raise
-            os.replace(part, path)
+            with published(part, path):
+                os.replace(part, path)
             state.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import download
 from bert_tf.compat import in_safe_mode, put_variable
 from bert_tf.errors import UserError
+from bert_tf.io.remote import fetched
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -57,7 +58,7 @@ class HubLayer(keras.layers.Layer):
         self.supports_jit = False
         self.output_key = output_key
         self.resolved_object: Any = None
-        self._folder = os.fspath(folder)
+        self._folder = os.fspath(fetched(folder))
         self._form = form
         if form is None:
             if download.is_address(folder):

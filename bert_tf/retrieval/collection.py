@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
+from bert_tf.io.remote import is_file, local_path, names_in
 
 _CORPUS, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
 _TRIPLE = ("query", "positive", "negative")
@@ -61,7 +62,7 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
             judgement is of an unknown query or passage, or its score is not a whole number.
     """
     '''
-    folder = Path(folder)
+    folder = local_path(folder)
     passages = dict(_texts(_present(folder / _CORPUS, folder)))
     queries = dict(_texts(_present(folder / _QUERIES, folder)))
     judgements = _present(folder / _JUDGEMENTS / f"{split}.tsv", folder)
@@ -108,9 +109,9 @@ def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _present(path: Path, folder: Path) -> Path:
     """`path`, if the file is there."""
-    if path.is_file():
+    if is_file(path):
         return path
-    splits = ", ".join(sorted(each.stem for each in (folder / _JUDGEMENTS).glob("*.tsv")))
+    splits = ", ".join(sorted(each.stem for each in names_in(folder / _JUDGEMENTS, "*.tsv")))
     hint = f"; its splits are {splits}" if splits and path.parent != folder else ""
     raise UserError(
         f"{path} not found; a folder in BEIR's form holds {_CORPUS}, {_QUERIES} and "

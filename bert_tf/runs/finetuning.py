@@ -21,7 +21,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.distillation.teaching import Teaching
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
-from bert_tf.io.files import cache_folder
+from bert_tf.io.remote import cache_folder, local_path
 from bert_tf.optimization import make_optimizer
 from bert_tf.runs import setup, study
 from bert_tf.runs.fingerprint import fingerprint, of_files, of_rows, of_weights
@@ -149,7 +149,7 @@ class _Data:
         """Files of rows to learn from a teacher alone."""
         settings = self.trials[0].distillation
         found = () if settings is None else settings.unlabelled or ()
-        return [Path(path) for path in ([found] if isinstance(found, str) else found)]
+        return [local_path(path) for path in ([found] if isinstance(found, str) else found)]
 
     def teaching(self, config: FinetuningRun, model: TaskModel) -> Teaching | None:
         """What the model of a trial learns from its teacher, if it has one.
@@ -196,7 +196,7 @@ def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dic
     teacher = None if distillation is None else find(distillation.teacher)
     sources = {
         "init.checkpoint": of_files(_files_of(run.initial)) if run.initial else "",
-        "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
+        "vocabulary": of_files([local_path(vocabulary)] if vocabulary else []),
         "training data": of_files([*data.task.sources("train"), *data.unlabelled_files]),
         "teacher": of_files(_files_of(teacher)) if teacher else "",
         "dev data": data.dev_fingerprint,

@@ -17,8 +17,9 @@ from bert_tf.data.batching import TrainingRows
 from bert_tf.data.columns import Columns
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.pretraining_data import open_corpus
-from bert_tf.errors import UserError
+from bert_tf.errors import UserError, named
 from bert_tf.io.files import checksum
+from bert_tf.io.remote import is_file
 from bert_tf.text import Tokenizer
 
 # Number of rows that are stacked and padded at a time.
@@ -67,7 +68,7 @@ def of_files(paths: Iterable[Path]) -> str:
     contents = []
     for path in paths:
         try:
-            contents.append(checksum(path) if path.is_file() else str(path))
+            contents.append(checksum(path) if is_file(path) else named(str(path)))
         except OSError as error:
             raise UserError(f"file cannot be read: {path} ({error.strerror})") from None
     return _of(contents)
@@ -89,7 +90,7 @@ def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
     if files:
         found = [(file, file.stat()) for file in files]
         text: list[object] = [
-            (str(file), known.st_size, known.st_mtime_ns) for file, known in found
+            (named(str(file)), known.st_size, known.st_mtime_ns) for file, known in found
         ]
     else:
         text = [data.path, data.split, corpus.size]

@@ -19,9 +19,11 @@ from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.io import locks
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.json_files import read_json
 from bert_tf.io.refusals import explained
+from bert_tf.io.remote import clear_unstored, fetched, local_path, remove, synchronize
 from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_tokenizer_of
 from bert_tf.tasks import from_checkpoint
@@ -82,11 +84,12 @@ class RunFolder(Generic[Config]):
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
         """
-        path = Path(path)
+        path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
         run = RunFolder(path, config, find)
         for folder in (run.path, run.checkpoints, run.predictions):
             clear_unfinished(folder)
+        clear_unstored(run.checkpoints, "step-")
         before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
         if before is not None and run.has_saved:
             # The file that its vocabulary was copied from may be gone.
@@ -117,7 +120,7 @@ class RunFolder(Generic[Config]):
         Raises:
             UserError: `path` is not a run folder.
         """
-        path = Path(path)
+        path = fetched(path, without=CHECKPOINTS)
         try:
             is_run = (path / CONFIG_FILE).is_file()
         except OSError as error:
@@ -141,7 +144,7 @@ class RunFolder(Generic[Config]):
         with contextlib.ExitStack() as stack:
 
             def begin() -> None:
-                make_folder(path)
+                make_folder(local_path(path))
                 stack.enter_context(RunFolder.in_use(path))
                 started.append(RunFolder.start(path, config))
 
@@ -158,7 +161,7 @@ class RunFolder(Generic[Config]):
                 f"{path} is not the chief's folder; all workers need the same folder, on a shared "
                 "file system"
             ) from None
-        run = RunFolder(Path(path), config)
+        run = RunFolder(local_path(path), config)
         settled, _ = settle(config, lambda _: run.initial)
         changed = difference(theirs, settled)
         if changed or not isinstance(theirs, type(config)):
@@ -177,7 +180,8 @@ class RunFolder(Generic[Config]):
         Raises:
             UserError: another process is at it, or the folder cannot be written.
         """
-        lock = Path(path) / _LOCK_FILE
+        path = local_path(path)
+        lock = path / _LOCK_FILE
         with explained(path):
             lock.touch()
         with locked(lock) as held:
@@ -185,7 +189,14 @@ class RunFolder(Generic[Config]):
                 raise UserError(
                     f"another process is writing to {path}; let it finish, or choose another --out"
                 )
-            yield
+            with locks.held(path, is_folder=True):
+                try:
+                    yield
+                except BaseException:
+                    with contextlib.suppress(UserError):
+                        synchronize(path)
+                    raise
+                synchronize(path)
 
     @property
     def has_saved(self) -> bool:
@@ -230,10 +241,12 @@ class RunFolder(Generic[Config]):
     def _clear(self) -> None:
         """Removes the files of a run that saved nothing; its tokens are checked when used again."""
         for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE, DIVERGED_FILE):
+            remove(self.path / name)
             (self.path / name).unlink(missing_ok=True)
         # Only what runs write: the folder may be one that the user keeps other things in.
         trials = [config.parent for config in self.trials.glob(f"*/{CONFIG_FILE}")]
         for folder in (*trials, *(self.logs / name for name in _LOGS)):
+            remove(folder)
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -20,6 +20,7 @@ from bert_tf.data.by_length import batches_by_length
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
+from bert_tf.io.remote import local_path
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
 from bert_tf.tasks.fitting import with_intervals
@@ -50,11 +51,11 @@ def evaluate(
     confidence = checked_argument("confidence", confidence)
     run = RunFolder.open(path)
     task, model = trained(run)
-    files = {"": Path(data)} if data else task.files("dev")
+    files = {"": local_path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
     name = Path(data).stem if data else "dev"
     own = (*task.files("dev").values(), *task.test_files().values())
-    is_own = not data or Path(data).resolve() in {each.resolve() for each in own}
+    is_own = not data or local_path(data).resolve() in {each.resolve() for each in own}
     if not is_own and task.is_taken(name):
         name = f"other_{name}"
     for each in rows.values():

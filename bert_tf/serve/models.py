@@ -33,6 +33,7 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.json_files import as_json
+from bert_tf.io.remote import fetched, local_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_vocabulary
 from bert_tf.serve.batching import BatchQueue, Columns
 from bert_tf.serve.rest import question
@@ -73,7 +74,7 @@ class Source:
 
     def versions(self) -> dict[int, Path]:
         """The versions that are to be loaded, by their numbers."""
-        path = Path(self.path)
+        path = local_path(self.path)
         if is_there(path / FILE):
             number = int(path.name) if path.name.isdecimal() else 1
             return {number: path}
@@ -124,7 +125,7 @@ def sources(models: Sequence[str]) -> list[Source]:
 
 def _default_name(path: str) -> str:
     """The name of the folder; that of the folder above, where it is the number of a version."""
-    place = Path(path).resolve() if os.path.exists(path) else Path(path)
+    place = local_path(path).resolve() if os.path.exists(path) else local_path(path)
     if place.name.isdecimal() and is_there(place / FILE):
         place = place.parent
     return place.stem if place.suffix == ".keras" else place.name
@@ -136,7 +137,7 @@ def _configured(path: str) -> list[Source]:
     from tensorflow_serving.config import model_server_config_pb2
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = fetched(path, is_file=True).read_text(encoding="utf-8")
         config = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
     except (OSError, ValueError, text_format.ParseError) as error:
         raise UserError(f"{path} cannot be read as a ModelServerConfig: {error}") from None

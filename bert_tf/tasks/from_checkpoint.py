@@ -22,6 +22,7 @@ from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.io.json_files import read_json
+from bert_tf.io.remote import local_path
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
@@ -90,12 +91,12 @@ def find(path: str | os.PathLike) -> Checkpoint:
             raise
         _check_known_model(checkpoint, path)
         return checkpoint
-    model = keras_files.read(Path(path))
+    model = keras_files.read(local_path(path))
     # An encoder and a pre-trainer read no strings.
     tokenizer = model.tokenizer if getattr(model, "has_tokenizer", False) else None
     arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
     return Checkpoint(
-        Path(path),
+        local_path(path),
         describe(model, tokenizer),
         tensors.of_arrays(arrays),
         native.TABLE,

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,6 +11,7 @@ from bert_tf.checkpoints import native
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
+from bert_tf.io.remote import fetched
 from bert_tf.io.vocabulary import fitted
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.from_checkpoint import (
@@ -83,14 +83,15 @@ def load_model(
     layout: str = "unpadded",
 ) -> TaskModel:
     """Like `load`, but without SavedModels and LiteRT files."""
-    if all(os.path.isdir(Path(path) / name) for name in _PAIR):
+    place = fetched(path, without=native.CHECKPOINTS)
+    if all(os.path.isdir(place / name) for name in _PAIR):
         raise UserError(
             f"{path} holds a preprocessor and an encoder for TF Hub, which cannot predict; load "
             "each with hub.load, or export another kind"
         )
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
-    if Path(path).suffix == keras_files.SUFFIX and is_whole:
-        model = keras_files.read(Path(path))
+    if place.suffix == keras_files.SUFFIX and is_whole:
+        model = keras_files.read(place)
         if getattr(model, "has_tokenizer", False):
             # As it was saved, the compiled optimizer and frozen layers included.
             fitted(model.tokenizer.vocabulary, model.encoder.config.vocab_size, path)

@@ -15,6 +15,7 @@ from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.io.remote import is_file, local_path
 from bert_tf.tasks.fitting import official_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -75,7 +76,8 @@ class Task(ABC):
         Usually this is one file with the suffix ""; MNLI has several dev and test files.
         """
         self.check_format()
-        return {"": Path(self.data.path) / (getattr(self.data, split) or self.default_name(split))}
+        name = getattr(self.data, split) or self.default_name(split)
+        return {"": local_path(self.data.path) / name}
 
     def default_name(self, split: str) -> str:
         """The name of the file of "train", "dev" or "test" if none is configured."""
@@ -98,7 +100,7 @@ class Task(ABC):
         files = self.files("test")
         if self.data.test is not None:
             return files
-        is_there = arrow.files_of if self.data.format == "parquet" else Path.is_file
+        is_there = arrow.files_of if self.data.format == "parquet" else is_file
         return {ending: path for ending, path in files.items() if is_there(path)}
 
     def needs_labels(self, path: Path) -> bool:

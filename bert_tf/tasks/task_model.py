@@ -56,6 +56,7 @@ from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors, ids
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.refusals import explained
+from bert_tf.io.remote import exists, local_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel, scope_of
 from bert_tf.tasks import fitting, from_checkpoint, inputs, long_texts, registry
@@ -674,12 +675,12 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: the file cannot be written, or is there and `overwrite` is false.
         """
-        path = Path(filepath)
+        path = local_path(filepath)
         if path.suffix != ".keras":
             with explained(path):
                 super().save(filepath, overwrite=overwrite, **kwargs)
             return
-        if not overwrite and os.path.exists(path):
+        if not overwrite and exists(path):
             raise UserError(f"{path} exists already; choose another file, or set overwrite=True")
         hidden = self.optimizer if self._compiled_by_fit else None
         if hidden is not None:

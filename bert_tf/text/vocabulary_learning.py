@@ -24,11 +24,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import accumulate, islice
-from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.io.files import first_of
+from bert_tf.io.remote import fetched
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, TokenizerSettings, file_text
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
@@ -131,7 +131,7 @@ def learn_vocabulary(
     if not files:
         raise UserError("no text files to learn a vocabulary from; name at least one")
     settings = TokenizerSettings(lower_case) if tokenizer is None else tokenizer.settings
-    counts = count_words([Path(file) for file in files], settings, progress)
+    counts = count_words([fetched(file, is_file=True) for file in files], settings, progress)
     return _learned(counts, first_of(files), size, progress, tokenizer)
 
 

@@ -29,6 +29,7 @@ from bert_tf.checkpoints.of_run import (
 )
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder
+from bert_tf.io.remote import fetched, synchronize
 from bert_tf.training.adapter import merged
 from bert_tf.training.evaluations import Evaluations
 
@@ -91,6 +92,7 @@ class Checkpoints:
             state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
             write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
         self._delete_others(step)
+        synchronize(self.folder.parent)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
         """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
@@ -119,7 +121,7 @@ class Checkpoints:
         Raises:
             UserError: the checkpoint is missing or damaged.
         """
-        folder = step_folder(self.folder, step)
+        folder = fetched(step_folder(self.folder, step))
         problem = damage(folder)
         if problem is not None:
             raise UserError(

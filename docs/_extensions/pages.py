@@ -59,6 +59,7 @@ MENU = {
         "training_at_scale",
         "tpu_vm",
         "trackers",
+        "buckets",
         "distillation",
         "adapters",
         "checkpoints",

@@ -21,6 +21,7 @@ from bert_tf.experiments.report.page import ReportSection, picture_name, to_html
 from bert_tf.experiments.report.paper import distinct_benchmarks, distinct_names
 from bert_tf.experiments.report.tables import benchmark_section, glue_sections
 from bert_tf.io.atomic import atomic_path, write_text
+from bert_tf.io.remote import exists, is_file, local_path
 from bert_tf.report import commit, cores, processor
 from bert_tf.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
@@ -85,10 +86,10 @@ def _read(
     facts = {}
     for run in runs:
         # Path.exists raises an error for a name that is too long.
-        if not os.path.exists(run):
+        if not exists(run):
             raise UserError(f"run folder not found: {run}")
         files = (CONFIG_FILE, METRICS_FILE)
-        missing = [name for name in files if not os.path.isfile(Path(run, name))]
+        missing = [name for name in files if not is_file(local_path(run) / name)]
         if missing:
             logger.warning(
                 f"{run} is skipped: it is not the folder of a finished run; it has no {missing[0]}"

@@ -11,6 +11,7 @@ from bert_tf.export.litert.form import LiteForm
 from bert_tf.export.litert.lite_file import SUFFIX, described
 from bert_tf.export.service import record_of
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.remote import exists, local_path
 
 
 def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
@@ -49,9 +50,9 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
 
 def new_file(out: str | os.PathLike, suffix: str, kind: str) -> Path:
     """The path of a file to write. Raises UserError if it has another suffix, or is there."""
-    path = Path(out)
+    path = local_path(out)
     if path.suffix != suffix:
         raise UserError(f"the name of {kind} must end in {suffix}, unlike {path}")
-    if os.path.exists(path):
+    if exists(path):
         raise UserError(f"{path} exists already; remove it or choose another file")
     return path

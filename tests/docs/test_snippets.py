@@ -28,6 +28,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
 from bert_tf.models.pretrainer import PreTrainer
 from tests import tiny, tiny_questions, tiny_tags
+from tests.buckets import Bucket, served_moto
 from tests.tasks import tiny_texts
 from tests.tasks.tiny_texts import write_lines
 
@@ -167,6 +168,7 @@ PAGES = {
     "reference/configuration.md": (".", lambda folder: None),
     "how_to/distillation.md": ("reviews", reviews),
     "how_to/adapters.md": ("reviews", reviews),
+    "how_to/buckets.md": ("reviews", reviews),
     "how_to/phone.md": ("reviews", reviews),
     "how_to/retrieval.md": ("animals", animals),
     "how_to/hard_negatives.md": (".", lambda folder: None),
@@ -194,6 +196,7 @@ FAST = (
 DEEP = ("how_to/distillation.md", "how_to/phone.md")
 # Pages that start from a trained classifier, reviews.keras.
 OF_A_MODEL = ("how_to/exporting.md", "how_to/publishing.md")
+IN_A_BUCKET = "how_to/buckets.md"
 SLOW = [page for page in PAGES if page not in FAST]
 # What the blocks of docs/migrating/statements.md call their data.
 DATA = {
@@ -266,6 +269,16 @@ def hub(checkpoint, monkeypatch):
 
 
 @contextlib.contextmanager
+def bucket_of(folder):
+    """The bucket that a page names, with the data of that page."""
+    pytest.importorskip("moto")
+    with pytest.MonkeyPatch.context() as patch, served_moto() as proxy:
+        patch.setenv("BERT_TF_CACHE", str(folder / "cache"))
+        Bucket("s3", "my-bucket", proxy).put_folder(folder / "reviews", "reviews")
+        yield
+
+
+@contextlib.contextmanager
 def served(line):
     """Starts a server, as `bert-tf serve … &` does; gives the address that stands for its own."""
     pytest.importorskip("uvicorn")
@@ -303,6 +316,8 @@ def test_every_step_of_a_page_works(page, checkpoint, reviews_file, hub, tmp_pat
     write_data(tmp_path / data)
     with contextlib.chdir(tmp_path), contextlib.ExitStack() as servers:
         url = None
+        if page == IN_A_BUCKET:
+            servers.enter_context(bucket_of(tmp_path))
         for language, title, block in BLOCK.findall((DOCS / page).read_text()):
             if title:
                 Path(title).write_text(block)

@@ -6,8 +6,8 @@ depends on all documents before it, but only on their numbers of tokens and thei
 bytes per document are gathered in one place, which lays out the shards. Then the documents of each
 shard are brought together and sorted.
 
-Workers read the corpus and write the shards under the paths given here. So these paths must lead to
-the same files on every machine, and bert_tf must be installed there.
+Workers read the corpus and write the shards under the paths given here. So these must be addresses
+in buckets, or paths that lead to the same files on every machine. bert_tf must be installed there.
 """
 
 import bisect
@@ -15,6 +15,7 @@ import contextlib
 import functools
 import os
 import re
+import shutil
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,9 +40,11 @@ from bert_tf.data.corpora.shard_writing import (
 )
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.dependencies import optional
-from bert_tf.errors import UserError
+from bert_tf.errors import UserError, named
+from bert_tf.io import locks
 from bert_tf.io.atomic import atomic_path
-from bert_tf.io.vocabulary import TokenizerSettings
+from bert_tf.io.remote import is_file, local_path, remote_of, remove
+from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings
 from bert_tf.text import Tokenizer
 
 Key = tuple[int, int]
@@ -74,11 +77,10 @@ def build(
     options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
     corpus = open_corpus(config)
     check_out(out)
-    with atomic_path(out) as folder:
-        folder.mkdir()
+    with _new_folder(out) as folder:
         parsed = options.PipelineOptions(flags)
         run(corpus, tokenizer, folder, config.data.dev_fraction, options=parsed)
-        if not (folder / MANIFEST).is_file():
+        if not is_file(os.path.join(folder, MANIFEST)):
             raise UserError(
                 f"the workers of the pipeline wrote nothing to {out}; name a folder that all "
                 "workers can write to"
@@ -88,10 +90,24 @@ def build(
     return shards
 
 
+@contextlib.contextmanager
+def _new_folder(out: str | os.PathLike) -> Iterator[str]:
+    """Where the workers write: a temporary folder, or in a bucket the place itself."""
+    place = local_path(out)
+    if remote_of(place) is None:
+        with atomic_path(out) as folder:
+            folder.mkdir()
+            yield str(folder)
+    else:
+        with locks.held(place):
+            remove(place)
+            yield named(str(place))
+
+
 def run(
     corpus: AnyCorpus,
     tokenizer: Tokenizer,
-    folder: Path,
+    folder: str | os.PathLike,
     dev_fraction: float = 0.0,
     shard_tokens: int = SHARD_TOKENS,
     options: Any = None,
@@ -100,10 +116,12 @@ def run(
     import apache_beam as beam
 
     vocabulary = (tokenizer.vocabulary, tokenizer.settings)
+    # A worker fetches the files of its parts itself.
+    parts = [named(str(part)) if isinstance(part, Path) else part for part in corpus.parts]
     with _explained(), beam.Pipeline(options=options) as pipeline:
         documents = (
             pipeline
-            | "Parts" >> beam.Create(list(enumerate(corpus.parts)))
+            | "Parts" >> beam.Create(list(enumerate(parts)))
             | "SpreadParts" >> beam.Reshuffle()
             | "Read" >> beam.FlatMap(_read, corpus)
             | "SpreadBatches" >> beam.Reshuffle()
@@ -162,7 +180,8 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
 
 def _read(part: tuple[int, Any], corpus: AnyCorpus) -> Iterator[Batch]:
     number, place = part
-    for n, documents in enumerate(batches(corpus.read(place))):
+    found = local_path(place) if isinstance(place, str) else place
+    for n, documents in enumerate(batches(corpus.read(found))):
         yield (number, n), documents
 
 
@@ -200,11 +219,17 @@ def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Sh
     ordered = sorted(found, key=lambda batch: batch[0])
     documents = [document for _, members in ordered for document in members]
     # Runners may do the same work twice, even at once; each writes in its own place first.
-    with tempfile.TemporaryDirectory(dir=folder) as own:
+    with tempfile.TemporaryDirectory() as own:
         written = write_shard(Path(own), *place, documents)
-        for array in written.files:
-            os.replace(Path(own) / written.file(array), Path(folder) / written.file(array))
+        _move([Path(own) / written.file(array) for array in written.files], folder)
     return place, written
+
+
+def _move(files: Iterable[Path], folder: str) -> None:
+    """Moves files into a folder, each of them at once."""
+    for file in files:
+        with atomic_path(os.path.join(folder, file.name), is_file=True) as new:
+            shutil.move(file, new)
 
 
 def _finish(
@@ -215,7 +240,9 @@ def _finish(
 ) -> None:
     ordered = sorted(shards, key=lambda shard: shard[0])
     parts = {part: [shard for (p, _), shard in ordered if p == part] for part in (TRAIN, DEV)}
-    write_manifest(Path(folder), _tokenizer(*vocabulary), dev_fraction, parts)
+    with tempfile.TemporaryDirectory() as own:
+        write_manifest(Path(own), _tokenizer(*vocabulary), dev_fraction, parts)
+        _move([Path(own) / name for name in (VOCABULARY_FILE, MANIFEST)], folder)
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.io.files import first_of, lines_of, open_maybe_gzipped
 from bert_tf.io.json_files import whole_text
+from bert_tf.io.remote import fetched
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
 TFDS = "tfds"
@@ -334,7 +335,7 @@ def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Pa
 
 
 def _files_of(path: str) -> list[Path]:
-    place = Path(path)
+    place = fetched(path)
     if place.is_file():
         return [place]
     if place.is_dir():
@@ -342,7 +343,7 @@ def _files_of(path: str) -> list[Path]:
         if not files:
             raise UserError(f"corpus folder contains no files: {path}")
         return files
-    matches = map(Path, sorted(glob.glob(path, recursive=True)))
+    matches = map(Path, sorted(glob.glob(str(place), recursive=True)))
     files = [file for file in matches if file.is_file()]
     if not files:
         what = "no file matches" if glob.has_magic(path) else "corpus not found:"

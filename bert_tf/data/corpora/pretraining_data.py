@@ -21,6 +21,7 @@ from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.data import RecordData
 from bert_tf.errors import UserError
+from bert_tf.io.remote import fetched
 from bert_tf.text import Tokenizer
 
 
@@ -117,10 +118,10 @@ def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
         UserError: `data.path` is not one folder.
     """
     if config.data.format != TOKEN_SHARDS:
-        return Path(tokens)
+        return fetched(tokens)
     if not isinstance(config.data.path, str):
         raise UserError("data.path must be one folder if data.format is token_shards")
-    return Path(config.data.path)
+    return fetched(config.data.path)
 
 
 def open_shards(

@@ -20,6 +20,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import checksum, read_text
 from bert_tf.io.refusals import explained
+from bert_tf.io.remote import exists, local_path, remote_of
 from bert_tf.io.vocabulary import VOCABULARY_FILE, write_beside
 from bert_tf.text import Tokenizer
 
@@ -157,9 +158,10 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
 
     A folder may be replaced that has this `format` in its manifest; `what` is what it then holds.
     """
-    out = Path(out)
+    out = local_path(out)
     with explained(out):
-        if not out.exists() or out.is_dir() and not any(out.iterdir()):
+        is_empty = remote_of(out) is None and out.is_dir() and not any(out.iterdir())
+        if not exists(out) or is_empty:
             return
     try:
         manifest = json.loads(read_text(out / MANIFEST))

@@ -24,6 +24,7 @@ import numpy as np
 from bert_tf.data.corpora.pairing import Documents
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, read_text
+from bert_tf.io.remote import fetched
 from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings, read_vocabulary
 
 MANIFEST = "manifest.json"
@@ -96,7 +97,7 @@ class TokenShards:
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self.folder = Path(folder)
+        self.folder = fetched(folder)
         path = self.folder / MANIFEST
         if not path.is_file():
             raise UserError(

@@ -21,6 +21,7 @@ from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
 from bert_tf.errors import UserError
 from bert_tf.io.files import first_of, read_text
+from bert_tf.io.remote import local_path
 from bert_tf.io.vocabulary import TokenizerSettings, read_beside
 from bert_tf.text import Tokenizer
 
@@ -229,7 +230,7 @@ def _records(path: Paths) -> tuple[list[Path], list[Path]]:
     """The files of records, and those among them that a folder or a glob has for held-out ones."""
     found, dev_named = [], []
     for one in [path] if isinstance(path, str | os.PathLike) else path:
-        files, is_folder = find_files(one), Path(one).is_dir()
+        files, is_folder = find_files(one), local_path(one).is_dir()
         if is_folder:
             files = [file for file in files if _IN_NAME in file.name]
             if not files:

@@ -12,6 +12,7 @@ from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
 from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.data.targets import Number
 from bert_tf.errors import UserError
+from bert_tf.io.remote import is_file
 from bert_tf.retrieval.collection import Collection, read_beir, read_triples
 from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form
@@ -50,7 +51,7 @@ def find_file(folder: Path, file_format: str, split: str) -> Path:
         "beir": (f"{_BEIR_SPLITS}/{split}.tsv",),
     }.get(file_format, (f"{split}.{file_format}",))
     paths = [folder / name for name in names]
-    return next((path for path in paths if path.is_file()), paths[0])
+    return next((path for path in paths if is_file(path)), paths[0])
 
 
 def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collection:

@@ -11,6 +11,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.remote import local_path
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import EmbeddingRun, files, losses
@@ -55,7 +56,8 @@ class EmbeddingTask(Task):
         # In BEIR's folders the texts are sources too.
         paths = super().sources(split)
         if self.data.format == "beir":
-            paths += [Path(self.data.path) / name for name in ("corpus.jsonl", "queries.jsonl")]
+            folder = local_path(self.data.path)
+            paths += [folder / name for name in ("corpus.jsonl", "queries.jsonl")]
         return paths
 
     def training_rows(self) -> Columns:
@@ -127,5 +129,5 @@ class EmbeddingTask(Task):
 
 def _path(config: EmbeddingRun, split: str) -> Path:
     """The file of a split."""
-    folder, name = Path(config.data.path), getattr(config.data, split)
+    folder, name = local_path(config.data.path), getattr(config.data, split)
     return folder / name if name else files.find_file(folder, config.data.format, split)

@@ -12,6 +12,7 @@ from bert_tf.data.tfds import SPLITS
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.remote import is_file
 from bert_tf.tasks.question_answering import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import AnswerPredictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import SpanAnswers
@@ -70,7 +71,7 @@ class QuestionAnswering(Task):
 
         Other than those of the training and dev files, they may all lack answers.
         """
-        if self.data.format == "tfds" and not path.is_file():
+        if self.data.format == "tfds" and not is_file(path):
             rows = read_tfds(str(path.parent), path.name)
         elif arrow.reads(path, self.data.format):
             rows = read_arrow(path)

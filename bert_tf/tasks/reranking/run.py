@@ -10,6 +10,7 @@ from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
+from bert_tf.io.remote import local_path
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking import RerankingData, RerankingRun
 from bert_tf.tasks.reranking.candidates import (
@@ -40,7 +41,7 @@ class Reranking(Task):
     def files(self, split: str) -> dict[str, Path]:
         # In BEIR's folders these are the files of judgements.
         self.check_format()
-        folder = Path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
+        folder = local_path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
         return {"": folder / (getattr(self.data, split) or self.default_name(split))}
 
     def default_name(self, split: str) -> str:
@@ -52,7 +53,7 @@ class Reranking(Task):
         paths = super().sources(split)
         if self.data.format != "beir":
             return paths
-        return [*paths, *(Path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
+        return [*paths, *(local_path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
 
     def training_rows(self) -> Columns:
         # The rows decide the loss, unless it is configured.

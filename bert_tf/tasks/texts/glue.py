@@ -17,6 +17,7 @@ from bert_tf.console import logger
 from bert_tf.data.columns import Columns
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
+from bert_tf.io.remote import is_file
 
 # The inputs of a model of one text, and of two.
 NAMES = {1: ("text",), 2: ("text_a", "text_b")}
@@ -143,7 +144,7 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
         # second folder.
         folders = (folder, folder.parent / "diagnostic")
         places["_diagnostic"] = [each / file for each in folders for file in _DIAGNOSTIC]
-    found = {suffix: [*filter(Path.is_file, paths)] for suffix, paths in places.items()}
+    found = {suffix: [*filter(is_file, paths)] for suffix, paths in places.items()}
     return {suffix: paths[0] for suffix, paths in found.items() if paths}
 
 
@@ -211,7 +212,7 @@ def benchmark_at(path: Path, name: str) -> str:
     >>> benchmark_at(Path("diagnostic-full.tsv"), "mnli")
     'ax'
     """
-    if name != "mnli" or not path.is_file():
+    if name != "mnli" or not is_file(path):
         return name
     _, header = next(read_tsv(path), (0, []))
     return "ax" if "Premise" in header else name
@@ -234,10 +235,10 @@ def mrpc_sources(path: Path) -> list[Path]:
     ['MRPC/msr_paraphrase_train.txt', 'MRPC/dev_ids.tsv']
     """
     original = path.with_name(_MRPC_TRAIN)
-    if path.is_file() or path.name not in ("train.tsv", "dev.tsv") or not original.is_file():
+    if is_file(path) or path.name not in ("train.tsv", "dev.tsv") or not is_file(original):
         return [path]
     lists = [path.with_name(name) for name in _MRPC_DEV_IDS]
-    return [original, *[each for each in lists if each.is_file()][:1]]
+    return [original, *[each for each in lists if is_file(each)][:1]]
 
 
 def _read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -9,6 +9,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.data.columns import Columns, Target
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.remote import is_file
 from bert_tf.tasks.from_checkpoint import OF_VECTORS
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.task_model import TaskModel
@@ -132,7 +133,7 @@ class TextTask(Task):
         if path is None:
             return ""
         if self.data.format == "tfds":
-            return "" if path.is_file() else text_files.tfds_glue_task(str(path.parent))
+            return "" if is_file(path) else text_files.tfds_glue_task(str(path.parent))
         return glue.benchmark_at(path, text_files.glue_task(self.data))
 
     def _submitted(self, rows: Columns) -> str | None:

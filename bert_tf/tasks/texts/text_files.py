@@ -12,6 +12,7 @@ from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.data.tfds import SPLITS, load_split
 from bert_tf.errors import UserError
+from bert_tf.io.remote import is_file, local_path
 from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
@@ -88,7 +89,7 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
         # The diagnostic set of GLUE is not trained on.
         known = ", ".join(each for each in FORMATS if each != "ax")
         raise UserError(f"unknown data.format {data.format!r}; choose one of {known}")
-    folder, name = Path(data.path), getattr(data, split)
+    folder, name = local_path(data.path), getattr(data, split)
     if name:
         return {"": folder / name}
     if data.format in GLUE:
@@ -98,7 +99,7 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     path = folder / f"{split}.{data.format}"
     if data.format in arrow.FORMATS:
         path = folder / arrow.default_name(folder, data.format, split)
-    is_there = arrow.files_of if data.format == "parquet" else Path.is_file
+    is_there = arrow.files_of if data.format == "parquet" else is_file
     return {"": path} if split != "test" or is_there(path) else {}
 
 
@@ -133,7 +134,7 @@ def read(
     columns = text_columns(data)
     if data.format in GLUE:
         rows = glue.read_glue(path, data.format)
-    elif data.format == "tfds" and not path.is_file():
+    elif data.format == "tfds" and not is_file(path):
         rows = read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         label_of = label_of or (lambda row, *_: row.get(data.label_column))

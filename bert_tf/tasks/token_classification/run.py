@@ -15,6 +15,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.remote import is_file
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.token_classification import TokenClassificationData, TokenClassificationRun
 from bert_tf.tasks.token_classification.conll import read_conll, separator
@@ -101,7 +102,7 @@ class TokenClassification(Task):
                 blocks.append(f"{line}\n")
             write_text(folder / f"{name}.jsonl", "".join(blocks))
             return
-        parted_by = separator(path) if path is not None and path.is_file() else " "
+        parted_by = separator(path) if path is not None and is_file(path) else " "
         known = rows.targets or [()] * len(rows)
         predicted = model.predicted(predictions, rows)
         for words, tags, found in zip(rows.column("words"), known, predicted, strict=True):
@@ -116,7 +117,7 @@ class TokenClassification(Task):
         table = arrow.read(path) if arrow.reads(path, settings.format) else None
         if settings.format == "spans" or table and not table.first_of(("tokens", "words")):
             return read_spans(path, settings.format)
-        if settings.format == "tfds" and not path.is_file():
+        if settings.format == "tfds" and not is_file(path):
             rows = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
         elif table:
             rows = of_table(table, path, settings.lenient_tags)

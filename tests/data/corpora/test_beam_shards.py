@@ -12,7 +12,8 @@ from bert_tf.data.corpora.beam_shards import lay_out
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import DEV, TRAIN
-from bert_tf.errors import UserError
+from bert_tf.errors import UserError, named
+from bert_tf.io.remote import fetched
 from tests import tiny
 
 TOKENIZER = tiny.tokenizer()
@@ -55,6 +56,35 @@ def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev
     for part, shards in written.parts.items():
         assert [counts[part][n] for n in sorted(counts[part])] == [s.tokens for s in shards]
         assert len(layout[1][part]) == len(shards)
+
+
+@pytest.mark.parametrize("in_bucket", [False, True])
+def test_workers_write_the_files_that_are_written_here(tmp_path, request, monkeypatch, in_bucket):
+    monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)
+    texts, out = write_corpus(tmp_path / "corpus"), str(tmp_path / "out")
+    if in_bucket:
+        bucket = request.getfixturevalue("s3")
+        texts, out = bucket.put_folder(texts, "corpus"), f"{bucket.address}/out"
+        bucket.put("out/manifest.json", "{}")
+    corpus = Corpus(texts, "sentence_per_line")
+    with beam_shards._new_folder(out) as folder:
+        parts = [(n, named(str(part))) for n, part in enumerate(corpus.parts)]
+        if in_bucket:
+            assert bucket.names("out") == []  # what was there
+            assert folder == out and parts[0][1].startswith("s3://")
+            monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path / "worker"))
+        vocabulary = (TOKENIZER.vocabulary, TOKENIZER.settings)
+        read = [batch for part in parts for batch in beam_shards._read(part, corpus)]
+        batches = [beam_shards._tokenize(batch, vocabulary) for batch in read]
+        layout = lay_out(map(beam_shards._measure, batches), 0.2, 100)
+        shards = {}
+        for batch in batches:
+            for place, members in beam_shards._assign(batch, layout):
+                shards.setdefault(place, []).append(members)
+        written = [beam_shards._write(shard, folder) for shard in reversed(shards.items())]
+        beam_shards._finish(written, folder, vocabulary, 0.2)
+    write_token_shards(corpus, TOKENIZER, tmp_path / "here", 0.2, 100)
+    assert contents(fetched(out)) == contents(tmp_path / "here")
 
 
 def test_a_corpus_without_tokens_is_told():

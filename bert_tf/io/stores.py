@@ -1,0 +1,229 @@
+"""Calls of the object stores behind gs:// and s3://, by fsspec.
+
+The packages of the stores retry what fails now and then, some seconds long. `Store` tries again for
+half a minute more, and turns what stays into one sentence. Credentials and endpoints are those of
+the stores' own environment variables and files.
+"""
+
+import datetime
+import errno
+import functools
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from bert_tf.console import logger
+from bert_tf.dependencies import optional
+from bert_tf.errors import UserError
+
+# The package of each scheme, the extra that installs it, and where it takes credentials from.
+_GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login"
+_AMAZON = "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+SCHEMES = {"gs": ("gcsfs.core", "gcs", _GOOGLE), "s3": ("s3fs", "s3", _AMAZON)}
+ENDPOINTS = {"gs": "STORAGE_EMULATOR_HOST", "s3": "AWS_ENDPOINT_URL"}
+# The bytes of a part of an upload.
+_PART = 2**24
+# Seconds between attempts.
+_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+# Seconds after which a store is waited for again that could not be reached.
+_DOWN = 60.0
+# Waits from here on are printed.
+_LONG = 4.0
+# The packages whose errors of the network are no OSErrors.
+_OF_NETWORK = ("aiohttp", "botocore", "fsspec", "gcsfs", "requests", "urllib3")
+# Errors of credentials. Google's and Amazon's packages have no common class for them.
+_REFUSALS = (
+    "CredentialRetrievalError",
+    "DefaultCredentialsError",
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ProfileNotFound",
+    "RefreshError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+)
+
+
+class Found(NamedTuple):
+    """What a store says of an object: bytes, what changes with its content, and when it did.
+
+    A folder, which stores have only in names, has the tag "".
+    """
+
+    size: int
+    tag: str
+    changed: float
+
+
+class Store:
+    """The objects of one scheme, by names such as "bucket/folder/file".
+
+    Raises:
+        UserError: the package of the store is not installed; and in all methods: there is no such
+            bucket, the credentials are missing or refused, or the store cannot be reached.
+    """
+
+    def __init__(self, scheme: str):
+        self.scheme, self._failed = scheme, -_DOWN
+        package, extra, _ = SCHEMES[scheme]
+        self._package = optional(package, extra, f"reading and writing {scheme}://")
+
+    @property
+    def _files(self) -> Any:
+        """fsspec's own cache makes it once for each process, also after a fork."""
+        # That of `gcsfs.core` reads and writes by HTTP alone. The class that the package exports
+        # looks for the kind of each bucket by gRPC, for a minute where an emulator has none.
+        name = "GCSFileSystem" if self.scheme == "gs" else "S3FileSystem"
+        return getattr(self._package, name)(use_listings_cache=False)
+
+    def info(self, key: str) -> Found | None:
+        """What there is of that name; None if nothing is."""
+        try:
+            return self._found(self._tried(key, "info"))
+        except FileNotFoundError as error:
+            self._check_bucket(key, error)
+            return None
+
+    def find(self, key: str) -> dict[str, Found]:
+        """All objects in a folder and in the folders below it, by their whole names."""
+        try:
+            found = self._tried(key, "find", detail=True)
+        except FileNotFoundError as error:
+            self._check_bucket(key, error)
+            return {}
+        inside = f"{key}/" if key else ""
+        return {
+            name: self._found(each)
+            for name, each in sorted(found.items())
+            # Some tools store a folder as an empty object.
+            if name.startswith(inside) and not name.endswith("/") and each["type"] == "file"
+        }
+
+    def glob(self, pattern: str) -> dict[str, Found]:
+        """The objects that a pattern finds, in which `**` stands for any folders."""
+        found = self._tried(pattern, "glob", detail=True)
+        return {n: self._found(each) for n, each in sorted(found.items()) if each["type"] == "file"}
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from `start` to `end`. Raises FileNotFoundError."""
+        return self._tried(key, "cat_file", start=start, end=end)
+
+    def put(self, file: str | os.PathLike, key: str) -> Found | None:
+        """Stores a file; returns what is there now."""
+        try:
+            self._tried(key, "put_file", os.fspath(file), chunksize=_PART)
+        except FileNotFoundError as error:
+            self._check_bucket(key, error)
+            raise
+        return self.info(key)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Removes objects; it is no mistake if one is gone."""
+        for key in keys:
+            try:
+                self._tried(key, "rm_file")
+            except FileNotFoundError as error:
+                self._check_bucket(key, error)
+
+    def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
+        """Stores a small object if what is there has this tag, or is nothing if the tag is None.
+
+        Returns whether it is stored.
+        """
+        try:
+            if self.scheme == "s3":
+                condition = {"mode": "create"} if tag is None else {"IfMatch": tag}
+                self._tried(key, "pipe_file", data, **condition)
+            else:
+                # gcsfs has no condition for a generation other than 0.
+                bucket, _, name = key.partition("/")
+                where = f"{self._files._location}/upload/storage/v1/b/{bucket}/o"
+                options = {"uploadType": "media", "name": name, "ifGenerationMatch": tag or "0"}
+                self._tried(key, "call", "POST", where, data=data, **options)
+        except FileExistsError:
+            # An attempt whose answer was lost may have stored it.
+            return self.info(key) is not None and self.read(key) == data
+        except FileNotFoundError as error:
+            self._check_bucket(key, error)
+            if tag is None:
+                raise
+            return False  # what was to be replaced is gone
+        return True
+
+    def _found(self, info: dict[str, Any]) -> Found:
+        if info["type"] == "directory":
+            return Found(0, "", 0.0)
+        tag = info["generation"] if self.scheme == "gs" else info["ETag"]
+        changed = info["mtime"] if self.scheme == "gs" else info["LastModified"]
+        at = changed.timestamp() if isinstance(changed, datetime.datetime) else 0.0
+        return Found(int(info["size"]), str(tag), at)
+
+    def _tried(self, key: str, method: str, *args: Any, **options: Any) -> Any:
+        """Calls a method of fsspec, again where the network fails; `key` is its first argument.
+
+        Raises FileNotFoundError, and FileExistsError if a condition of a write does not hold.
+        """
+        address = f"{self.scheme}://{key}"
+        if method == "put_file":
+            args = (*args, key)
+        elif method != "call":
+            args = (key, *args)
+        # Where nothing could be reached a moment ago, nobody waits again.
+        is_down = time.monotonic() - self._failed < _DOWN
+        for wait in (None,) if is_down else (*_WAITS, None):
+            try:
+                return getattr(self._files, method)(*args, **options)
+            except (FileNotFoundError, FileExistsError):
+                raise
+            except Exception as error:
+                words = " ".join(str(error).split())[:200] or type(error).__name__
+                if "PreconditionFailed" in str(error.__cause__):
+                    raise FileExistsError(address) from error
+                if "InvalidRange" in str(error.__cause__):  # it is shorter now
+                    raise FileNotFoundError(address) from error
+                if _is_refused(error):
+                    raise UserError(
+                        f"{address} is refused ({words}); check the credentials "
+                        f"({SCHEMES[self.scheme][2]}), and that they may read and write there"
+                    ) from error
+                if not _is_of_network(error):
+                    raise
+                if wait is None:
+                    self._failed = time.monotonic()
+                    raise UserError(
+                        f"{address} cannot be reached ({words}); check the network and "
+                        f"{ENDPOINTS[self.scheme]}, and start again"
+                    ) from error
+                if wait >= _LONG:
+                    logger.warning(f"{address} ({words}): trying again in {wait:.0f} s")
+                time.sleep(wait)
+
+    def _check_bucket(self, key: str, error: FileNotFoundError) -> None:
+        """Raises UserError if it is the bucket that is missing."""
+        bucket = key.split("/")[0]
+        said = (f"b/{bucket}/o", f"b/{bucket}", "bucket does not exist")
+        if key == bucket or str(error).endswith(said):
+            raise UserError(
+                f"there is no bucket {self.scheme}://{bucket}; create it, or correct the name"
+            ) from error
+
+
+def _is_refused(error: Exception) -> bool:
+    if isinstance(error, PermissionError) or type(error).__name__ in _REFUSALS:
+        return True
+    # An expired token is a bad request to Amazon, which says so without words where it is asked
+    # for the size of an object.
+    invalid = isinstance(error, OSError) and error.errno == errno.EINVAL
+    return invalid or str(error).startswith("Forbidden") or getattr(error, "code", 0) in (401, 403)
+
+
+def _is_of_network(error: Exception) -> bool:
+    package = type(error).__module__.partition(".")[0]
+    return isinstance(error, OSError) or package in _OF_NETWORK
+
+
+@functools.cache
+def store_of(scheme: str) -> Store:
+    """The store of "gs" or "s3"."""
+    return Store(scheme)
