@@ -53,7 +53,7 @@ class LearnedVocabulary:
     >>> learned.words, learned.word_pieces, learned.pieces_per_word
     (4, 7, 1.75)
     >>> learned.write("vocab.txt")
-    >>> Path("vocab.txt").read_text().split()[-2:]
+    >>> open("vocab.txt").read().split()[-2:]
     ['##he', 'cat']
 
     Attributes:
@@ -111,6 +111,7 @@ def learn_vocabulary(
 
     Memory grows with the number of distinct words, not with the size of the files.
 
+    >>> from pathlib import Path
     >>> _ = Path("corpus.txt").write_text("The cat sat. The cats sat.")
     >>> learned = learn_vocabulary(["corpus.txt"], size=22)
     >>> learned.pieces[-4:]  # after the special tokens and the characters
