@@ -16,7 +16,11 @@ _NOT_CALLED = ("on_test_batch_begin", "on_test_batch_end")
 
 
 class OthersFailed(UserError):
-    """A callback or a metric of another package has raised an error."""
+    """A callback or a metric of another package has raised an error: what, and what is saved."""
+
+    def __init__(self, found: str, saved: str = ""):
+        super().__init__(f"{found}{saved}; correct it or remove it, and start the command again")
+        self.found = found
 
 
 @dataclasses.dataclass(eq=False)

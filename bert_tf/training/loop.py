@@ -267,10 +267,8 @@ def train(
         except OthersFailed as error:
             if after.step:
                 checkpoints.save(model, after.step, evaluations)
-            saved = f" step {after.step} is saved;" if after.step else ""
-            raise UserError(
-                f"{error};{saved} correct it or remove it, and start the same command again"
-            ) from error
+            saved = f"; step {after.step} is saved" if after.step else ""
+            raise OthersFailed(error.found, saved) from error
         preemption.end_if_asked(after.step)
     if cluster.chief and evaluations.kept(after.step) != after.step:
         checkpoints.load_weights(model, evaluations.kept(after.step))

@@ -117,7 +117,7 @@ def test_names_are_printed_with_their_place_before_they_are_imported(tmp_path, c
         (
             "train.metrics=[{name: 'keras.metrics:SparseCategoricalAccuracy', "
             "arguments: {name: accuracy}}]",
-            "the task has a metric accuracy; give this another name); step 4 is saved; correct",
+            "the task has a metric accuracy; give this another name); correct it or remove it",
         ),
         (
             f"train.schedule={{name: '{OTHERS}:shape', arguments: {{names: $learning_rate}}}}",
