@@ -50,7 +50,7 @@ DOCS = ("docs", "notebooks")
 CODE = [name for name in GROUPS if name not in DOCS]
 # Groups whose subject is neither the speed nor the last bits of a graph. In `make test` TensorFlow
 # does not optimize their graphs, which takes a fifth of their time; in `make test-all` it does.
-UNOPTIMIZED = ("embedding", "rest", "runs", "tasks", "text")
+UNOPTIMIZED = ("embedding", "rest", "tasks", "text")
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 

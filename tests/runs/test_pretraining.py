@@ -28,7 +28,7 @@ def prepared(load_pretraining, tmp_path, monkeypatch):
     def prepare(*settings):
         given = {}
 
-        def train(folder, settings, model, checkpoints, phases, evaluations, cluster):
+        def train(folder, settings, model, checkpoints, phases, evaluations, cluster, callbacks):
             given.update(model=model, phases=phases, evaluations=evaluations)
             evaluations.add(phases[-1].end, {"loss": 1.0})
 
