@@ -35,6 +35,7 @@ def finetuning(s3, tmp_path):
     return f"{s3.put_folder(tmp_path, 'data')}/finetuning.yaml", local
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_elsewhere_with_the_same_bits(s3, finetuning, tmp_path, monkeypatch):
     address, local = finetuning
     settings = [*SETTINGS, "train.epochs=3", "train.keep=best"]
