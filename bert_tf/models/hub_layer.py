@@ -16,7 +16,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import download
 from bert_tf.compat import in_safe_mode, put_variable
 from bert_tf.errors import UserError
-from bert_tf.io.remote import fetched
+from bert_tf.io.remote import fetched, is_remote
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,7 +58,7 @@ class HubLayer(keras.layers.Layer):
         self.supports_jit = False
         self.output_key = output_key
         self.resolved_object: Any = None
-        self._folder = os.fspath(fetched(folder))
+        self._folder = os.fspath(fetched(folder) if is_remote(folder) else folder)
         self._form = form
         if form is None:
             if download.is_address(folder):

@@ -260,7 +260,10 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("path: ., format: tvs", "unknown data.format 'tvs'; choose one of tsv, csv, jsonl, cola"),
+        (
+            "path: ., format: tvs",
+            "unknown data.format 'tvs'; choose one of tsv, csv, jsonl, parquet, datasets, cola",
+        ),
         ("path: ., format: tvs", "rte, wnli, tfds$"),
         ("path: ., format: stsb", "stsb predicts numbers, not labels; set task: regression"),
         ("path: ., format: ax", "the diagnostic set is not for training"),

@@ -200,7 +200,10 @@ def test_a_question_that_has_neither_an_answer_nor_none_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["data.format=csv"], "unknown data.format 'csv'; choose one of squad, tfds"),
+        (
+            ["data.format=csv"],
+            "unknown data.format 'csv'; choose one of squad, parquet, datasets, tfds",
+        ),
         (["data.dev=nowhere.json"], "not found: .*nowhere.json"),
         (["data.max_question_length=21"], "max_length is 24, too short for questions of 21"),
         (["data.extra_train=[untold.json]"], "untold.json: question 7-0 has no answers; write"),

@@ -318,7 +318,7 @@ def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
             "train",
             "cat B-x\n",
             ["data.format=tsv"],
-            "unknown data.format 'tsv'; choose one of conll, spans, tfds",
+            "unknown data.format 'tsv'; choose one of conll, spans, parquet, datasets, tfds",
         ),
     ],
 )
