@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, texts_of, without_nan
 from bert_tf.asking.record import Record, find_saved_model
-from bert_tf.asking.session import operation_libraries
+from bert_tf.asking.session import no_signature, no_text, operation_libraries
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_out_of_memory
 
@@ -70,10 +70,7 @@ class SavedModel(Answers):
             UserError: there is no such signature.
         """
         if signature not in self.loaded.signatures:
-            known = ", ".join(self.loaded.signatures)
-            raise UserError(
-                f"{self.path} has no signature {signature!r}; the signatures are {known}"
-            )
+            raise no_signature(self.path, signature, self.loaded.signatures)
         specs = self.loaded.signatures[signature].structured_input_signature[1]
         return {name: specs[name] for name in sorted(specs)}
 
@@ -81,10 +78,7 @@ class SavedModel(Answers):
         specs = self.specs(signature)
         for name, spec in specs.items():
             if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
-                raise UserError(
-                    f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
-                    "predict requires a model that takes strings"
-                )
+                raise no_text(self.path, signature, name, spec.dtype.name)
         return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -67,15 +67,14 @@ class SessionModel(Answers):
     Args:
         path: its folder.
         library: TensorFlow's C library.
+        record: what the SavedModel says about its model, if anything.
 
     Attributes:
-        path: as above.
-        record: what the SavedModel says about its model, if anything.
+        path, record: as above.
     """
 
-    def __init__(self, path: str, library: ctypes.CDLL):
-        self.path, self._library = path, library
-        self.record = Record.of_saved_model(path)
+    def __init__(self, path: str, library: ctypes.CDLL, record: Record | None):
+        self.path, self._library, self.record = path, library, record
         self._graph = c_void_p(library.TF_NewGraph())
         options = c_void_p(library.TF_NewSessionOptions())
         found = library.TF_NewBuffer()
@@ -109,24 +108,18 @@ class SessionModel(Answers):
         library = c_library()
         if library is None or (record is not None and record.inputs == "ids"):
             return None
-        model = cls(found, library)
+        model = cls(found, library, record)
         outputs = (each for one in model._signatures.values() for each in one.outputs.values())
         return model if all(each.dtype in {_STRING, *_DTYPES} for each in outputs) else None
 
     def ranks(self, signature: str) -> dict[str, int]:
         if signature not in self._signatures:
-            known = ", ".join(self._signatures)
-            raise UserError(
-                f"{self.path} has no signature {signature!r}; the signatures are {known}"
-            )
+            raise no_signature(self.path, signature, self._signatures)
         inputs = self._signatures[signature].inputs
         for name, each in inputs.items():
             if each.dtype != _STRING or each.rank not in (1, 2):
                 dtype = np.dtype(_DTYPES[each.dtype]).name if each.dtype in _DTYPES else each.dtype
-                raise UserError(
-                    f"{self.path}: signature {signature} takes {name} as {dtype}; predict requires "
-                    "a model that takes strings"
-                )
+                raise no_text(self.path, signature, name, str(dtype))
         return {name: inputs[name].rank for name in sorted(inputs)}
 
     def signature_names(self) -> tuple[str, ...]:
@@ -157,6 +150,20 @@ class SessionModel(Answers):
         name, _, index = tensor.name.partition(":")
         operation = self._library.TF_GraphOperationByName(self._graph, name.encode())
         return _Output(operation, int(index or 0))
+
+
+def no_signature(path: str, signature: str, known: Iterable[str]) -> UserError:
+    """The error for a signature that a SavedModel does not have."""
+    names = ", ".join(known)
+    return UserError(f"{path} has no signature {signature!r}; the signatures are {names}")
+
+
+def no_text(path: str, signature: str, name: str, dtype: str) -> UserError:
+    """The error for an input that is neither a text nor a list of texts."""
+    return UserError(
+        f"{path}: signature {signature} takes {name} as {dtype}; predict requires a model that "
+        "takes strings"
+    )
 
 
 def _close(library: ctypes.CDLL, session: c_void_p, graph: c_void_p) -> None:

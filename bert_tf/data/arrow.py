@@ -28,7 +28,7 @@ _READ = 1024
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
 _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parquet")
-# What `Dataset.save_to_disk` writes beside the rows.
+# What `Dataset.save_to_disk` writes next to the rows.
 _SAVED = "state.json"
 # On the Hub: owner/name or name, a configuration, a revision.
 _HUB = re.compile(r"(?:hf:/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?")
@@ -228,7 +228,7 @@ def default_name(folder: Path, file_format: str, split: str) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file at `path`, those that a glob matches, or those below a folder; maybe none.
+    """The file at `path`, those that a glob matches, or those below a folder; [] if none is there.
 
     >>> Path("b.parquet").touch()
     >>> files_of(Path("*.parquet"))

@@ -15,7 +15,7 @@ from bert_tf.console import logger
 from bert_tf.io.atomic import locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 
-# What is in the folder, beside the arrays.
+# What is in the folder, next to the arrays.
 _INDEX, _LOCK = "index.json", "lock"
 # Pieces that are written at a time, and the seconds between two looks at another process's work.
 _PIECES, _WAIT = 16, 0.5

@@ -1,7 +1,7 @@
 """Files in buckets, gs:// and s3://, by way of copies on the local disk.
 
 All code reads and writes local files. `local_path` gives the place of the copy of an address, and
-leaves other paths as they are; it asks no store. `fetched` brings a copy up to date before it is
+leaves other paths as they are; it reads no store. `fetched` brings a copy up to date before it is
 read, and `published` stores what was written. The copies are a cache: `BERT_TF_CACHE` names its
 folder (default: ~/.cache/bert_tf), `BERT_TF_CACHE_GB` its size (default: 50). Copies that were used
 longest ago are removed first, and none that a living process has used.

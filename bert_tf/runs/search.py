@@ -98,7 +98,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     for number, config in enumerate(configs):
         settings = {key: getattr(config.train, key) for key in run.config.searched}
         name = in_one_line(settings)
-        pace.tell(number, name)
+        pace.log(number, name)
         trials.append(run_once(run, name, config, settings, finetune))
         write_table(run.path / SEARCH_FILE, [each.settings | each.metrics for each in trials])
         if "seed" in settings:
@@ -111,12 +111,12 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
 
 
 class Pace:
-    """Tells which trial begins, and how long all of them may take."""
+    """Logs which trial begins, and how long all of them may take."""
 
     def __init__(self, total: int):
         self._total, self._began, self._first = total, time.monotonic(), -1
 
-    def tell(self, number: int, name: str) -> None:
+    def log(self, number: int, name: str) -> None:
         """Logs that a trial begins, after `number` others; those of this session show the pace."""
         self._first = number if self._first < 0 else self._first
         seconds, left = time.monotonic() - self._began, ""

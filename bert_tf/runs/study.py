@@ -1,4 +1,4 @@
-"""A search with Optuna, which is asked for the settings of each trial and told how good it was.
+"""A search with Optuna, which suggests the settings of each trial and then gets its score.
 
 Each trial is a run folder under `trials`, and Optuna's storage knows it from its start. A worker
 that is started again goes on with its own trial that was cut short. Several workers, with a folder
@@ -76,7 +76,7 @@ def search(
         seed = zlib.crc32(f"{settings.seed} {trial.number}".encode())
         study.sampler = optuna.samplers.TPESampler(seed=seed)
         chosen = {key: _chosen(trial, key, each) for key, each in searched.items()}
-        pace.tell(trial.number, _shown(chosen))
+        pace.log(trial.number, _shown(chosen))
         callbacks = [("pruning", _Pruning(trial, metric))] if settings.prune else []
         end, metrics = _ended(run, trial.number, chosen, functools.partial(finetune, callbacks))
         trial.set_user_attr(_METRICS, metrics)

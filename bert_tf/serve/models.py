@@ -184,9 +184,8 @@ class Servable(Answers):
             for signature, rows in self.examples.items():
                 body = {"signature_name": signature, "instances": rows}
                 self.submit(signature, question(body, self.signatures).columns).result()
-            if (
-                self.kind == "TextEmbedder"
-            ):  # `/v1/embeddings` counts tokens; the first call is slow
+            # `/v1/embeddings` counts tokens; the first call is slow.
+            if self.kind == "TextEmbedder":
                 self.count_tokens([""])
         except BaseException:
             self.queue.close()

@@ -1,4 +1,4 @@
-"""The Dockerfiles: as hadolint wants them, and with files, extras and commands that exist.
+"""The Dockerfiles: as hadolint requires them, and with files, extras and commands that exist.
 
 No image is built here: that takes a Docker engine and a network.
 """
