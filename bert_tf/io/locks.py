@@ -1,7 +1,7 @@
-"""Locks on what is in buckets: objects that say who writes there, and which he renews.
+"""Locks on what is in buckets: objects that name the process that writes there and renews them.
 
-A process of this machine that is gone has lost its lock at once. What another machine does is only
-seen by the lock: it is lost if it has not been renewed for a minute.
+A process of this machine that is gone has lost its lock at once. A process of another machine has
+lost its lock if it has not renewed it for a minute.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.remote import lock_of, remote_of
 from bert_tf.io.stores import Store
 
-# Seconds between renewals, until a lock is lost, and between looks at another one's.
+# Seconds between two renewals, after which a lock counts as lost, and between two readings of the
+# lock of another process.
 RENEWED, ABANDONED, _LOOKS = 20.0, 60.0, 2.0
 
 
@@ -47,7 +48,7 @@ class _Lock:
         self._thread.start()
 
     def check(self) -> None:
-        """Raises UserError if the lock may be lost, and is: of a process that was stopped."""
+        """Raises UserError if another process has taken over the lock meanwhile."""
         if time.monotonic() - self._at > ABANDONED / 2 and not self._is_mine():
             raise UserError(
                 f"another process has taken over {self.of}, since this one did not renew its lock "
@@ -92,8 +93,8 @@ class _Lock:
                 if not seen:
                     seen, since = found.tag, time.monotonic()
                     logger.info(
-                        f"{self.of} is locked by {who}; waiting for {ABANDONED:.0f} s whether it "
-                        "renews its lock"
+                        f"{self.of} is locked by {who}; waiting for {ABANDONED:.0f} s to see "
+                        "whether it renews its lock"
                     )
                 is_lost = time.monotonic() - since >= ABANDONED
             if found is None or is_lost:
