@@ -19,6 +19,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.training import loop
+from bert_tf.training.callbacks import Callbacks
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations
@@ -423,17 +424,19 @@ def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
     saved = []
+    nothing = SimpleNamespace(write=lambda *_: None)
     after = AfterUpdate(
-        SimpleNamespace(checkpoint_steps=4, checkpoint_minutes=2.0, log_steps=100),
-        0,
-        12,
-        SimpleNamespace(check=lambda *_: None),
-        SimpleNamespace(update=lambda *_, **__: None),
-        SimpleNamespace(save=lambda model, step, evaluations: saved.append(step)),
-        Evaluations(100, at_end=False),
-        SimpleNamespace(asked=False, look=lambda: None, end_if_asked=lambda step: None),
-        SimpleNamespace(write=lambda *_: None),
-        None,
+        settings=SimpleNamespace(checkpoint_steps=4, checkpoint_minutes=2.0, log_steps=100),
+        step=0,
+        total=12,
+        nonfinite=SimpleNamespace(check=lambda *_: None),
+        progress=SimpleNamespace(update=lambda *_, **__: None),
+        checkpoints=SimpleNamespace(save=lambda model, step, evaluations: saved.append(step)),
+        evaluations=Evaluations(100, at_end=False),
+        preemption=SimpleNamespace(asked=False, look=lambda: None, end_if_asked=lambda step: None),
+        callbacks=Callbacks([], 12, Evaluations(100, at_end=False)),
+        curves=nothing,
+        dev_curves=nothing,
     )
     optimizer = SimpleNamespace(learning_rate=0.0)
     after.set_model(SimpleNamespace(optimizer=optimizer, reset_metrics=lambda: None))
