@@ -19,6 +19,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.fused_norms import can_fuse_norms, fuse_norms
 from bert_tf.export.precision import copied, in_precision, with_encoder
 from bert_tf.export.sharded import can_shard, sharded
+from bert_tf.text.parts import shared
 
 # Where an export computes.
 Device = Literal["cpu", "any"]
@@ -61,10 +62,36 @@ class Form:
         return served
 
 
-class ServedModel:
-    """A model as the services of an export use it: called like the model, with its attributes.
+class SharedModel:
+    """A model as its signatures use it: called like the model, with its attributes.
 
     However many signatures, branches and loops call it, the graph holds it once.
+    """
+
+    def __init__(self, model: keras.Model):
+        self._model = model
+
+    @functools.cached_property
+    def _forward(self) -> Callable[[Any], Any]:
+        return self.function(functools.partial(self._model, training=False))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def __call__(self, inputs: Any, training: bool = False) -> Any:
+        """The model's outputs; it never trains."""
+        return self._forward(inputs)
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute` as one function of the graph, for what uses the model by its parts.
+
+        It is as for `bert_tf.text.parts.shared`, and must reach the parts through this object.
+        """
+        return shared(compute)
+
+
+class ServedModel(SharedModel):
+    """A model as the services of an export use it, in the form that they compute in.
 
     Raises:
         UserError: an unknown precision, or the weights are too many for a graph.
@@ -73,16 +100,9 @@ class ServedModel:
     def __init__(self, model: keras.Model, form: Form | None = None):
         self._form = form or Form()
         self._device = "/device:CPU:0" if self._form.device == "cpu" else None
-        self._model = self._form.applied(model)
+        super().__init__(self._form.applied(model))
         # The scope in which the model reads its weights.
         self._weights = _Constants(self._model) if self._form.freeze else _Stored(self._model)
-
-    @functools.cached_property
-    def _forward(self) -> Callable[[Any], Any]:
-        return self.function(functools.partial(self._model, training=False))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -93,39 +113,17 @@ class ServedModel:
         """What a model card says about the model."""
         return model_facts(self._model, self._form)
 
-    def __call__(self, inputs: Any, training: bool = False) -> Any:
-        """The model's outputs; it never trains."""
-        return self._forward(inputs)
-
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` as one function of the graph, for what uses the model by its parts.
-
-        Args:
-            compute: takes a tensor, or tensors in any structure, of which only the ranks and
-                dtypes may matter. It must reach the parts through this object: the model that was
-                given may have been copied.
-        """
-
         if isinstance(self._weights, _Constants):
             self._weights.readers += 1
 
-        # Without these attributes TensorFlow would copy the function, with its frozen weights, into
-        # each of its callers.
-        @tf.function(autograph=False, experimental_attributes=APART_ATTRIBUTES)
-        def shared(inputs: Any) -> Any:
+        def computed(inputs: Any) -> Any:
             with self._weights, tf.device(self._device):
                 return compute(inputs)
 
-        def call(inputs: Any) -> Any:
-            # No size is known to the function, so other sizes need no other trace.
-            form = tf.nest.map_structure(
-                lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
-            )
-            outputs = shared.get_concrete_function(form)(inputs)
-            # TensorFlow's optimizer does not know the shape of a call's outputs unless it is set.
-            return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), outputs)
-
-        return call
+        # Without these attributes TensorFlow would copy the function, with its frozen weights, into
+        # each of its callers.
+        return shared(computed, experimental_attributes=APART_ATTRIBUTES)
 
 
 class _Stored(keras.StatelessScope):

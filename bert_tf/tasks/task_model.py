@@ -52,7 +52,7 @@ from bert_tf.export import FORMATS, SAVED_MODEL, Inputs, misplaced
 from bert_tf.export.litert.calibration import rows_of_texts
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
 from bert_tf.export.saving import save_model
-from bert_tf.export.served_model import Device, Form
+from bert_tf.export.served_model import Device, Form, SharedModel
 from bert_tf.export.service import Signature, Tensors, ids
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.refusals import explained
@@ -64,7 +64,8 @@ from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.packing import Cut, Features, trim
-from bert_tf.text.parts import first_equal, map_rows
+from bert_tf.text.parts import first_equal, map_rows, shared
+from bert_tf.text.windows import TextWindows
 from bert_tf.training.adapter import without_adapter
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
@@ -208,7 +209,7 @@ class TaskModel(EncoderModel):
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
         self._vocabulary: tuple[str | None, TokenizerSettings] = (None, TokenizerSettings())
         # Traced signatures. Keras tracks what a plain dict holds, but not this.
-        self._functions: UserDict[str, Callable] = UserDict()
+        self._functions: UserDict[str, Any] = UserDict()
         self._network: Network | None = None
         self._tokenizer: Tokenizer | None = None
         if tokenizer is not None:
@@ -260,7 +261,7 @@ class TaskModel(EncoderModel):
     # This is no property, because Keras would save its value as a part of the model.
     def network(self) -> Network:
         """What computes the outputs for strings: this model, or what stands for it in an export."""
-        return self if self._network is None else self._network
+        return self._network or self._once("network", lambda: SharedModel(self))
 
     def with_network(self, network: Network) -> Self:
         """This model, with the same weights, whose signatures compute with another network."""
@@ -412,10 +413,18 @@ class TaskModel(EncoderModel):
 
     def part(self, name: str) -> Callable[[Any], Any]:
         """A method of the network as a function of the graph, which holds it once."""
-        key = f"part {name}"
+        network: Any = self.network()
+        return self._once(f"part {name}", lambda: network.function(getattr(network, name)))
+
+    def read(self, texts: Sequence[tf.Tensor]) -> TextWindows:
+        """One or two columns of texts, string [batch], as tokens; a graph holds the reader once."""
+        key = f"reader with {self.traced_settings}"
+        return self._once(key, lambda: shared(long_texts.reader(self).__call__))(list(texts))
+
+    def _once(self, key: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made once until the graphs of this model are forgotten."""
         if key not in self._functions:
-            network: Any = self.network()
-            self._functions[key] = network.function(getattr(network, name))
+            self._functions[key] = make()
         return self._functions[key]
 
     def rebuilt(self, encoder: Encoder) -> Self:
@@ -887,10 +896,6 @@ class TaskModel(EncoderModel):
         tensors = {name: tf.convert_to_tensor(given[name], tf.string) for name in specs}
         return _traced(self, "serving_default")(tensors)
 
-    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` itself: in its own graph the model uses its parts directly."""
-        return compute
-
     def ranks(self, signature: str) -> dict[str, int]:
         specs = _signature(self, signature).inputs
         return {name: spec.shape.rank for name, spec in specs.items()}
@@ -1101,7 +1106,7 @@ class TaskModel(EncoderModel):
         Rows with the same token ids have the same output, that of the first of them.
         """
         texts = [given[name] for name in self.input_names]
-        return long_texts.outputs(self, long_texts.reader(self)(texts))
+        return long_texts.outputs(self, self.read(texts))
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model by name; "serving_default" is one of them.
@@ -1340,12 +1345,13 @@ def _signature(model: TaskModel, name: str) -> Signature:
 def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
     """A signature as a function of the graph, traced once for the same settings."""
     fitting.check_ready(model)
-    key = f"{name} with {model.traced_settings}"
-    if key not in model._functions:
+
+    def traced() -> Callable[[Tensors], Tensors]:
         signature = _signature(model, name)
-        traced = tf.function(signature.answer, autograph=False)
-        model._functions[key] = traced.get_concrete_function(dict(signature.inputs))
-    return model._functions[key]
+        function = tf.function(signature.answer, autograph=False)
+        return function.get_concrete_function(dict(signature.inputs))
+
+    return model._once(f"{name} with {model.traced_settings}", traced)
 
 
 def of_columns(

@@ -22,6 +22,33 @@ MAX_BYTES = 8_000_000
 MAX_TOKENS = 16_384
 
 
+def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:
+    """`compute` as one function of the graph, however many signatures, branches and loops call it.
+
+    >>> traced = []
+    >>> double = shared(lambda x: traced.append(1) or 2 * x)
+    >>> double(tf.constant([1])).numpy(), double(tf.constant([2, 3])).numpy(), len(traced)
+    (array([2], dtype=int32), array([4, 6], dtype=int32), 1)
+
+    Args:
+        compute: takes a tensor, or tensors in any structure, of which only the ranks and dtypes may
+            matter.
+        **options: those of `tf.function`.
+    """
+    function = tf.function(compute, autograph=False, **options)
+
+    def call(inputs: Any) -> Any:
+        # No size is known to the function, so other sizes need no other trace.
+        form = tf.nest.map_structure(
+            lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
+        )
+        outputs = function.get_concrete_function(form)(inputs)
+        # TensorFlow's optimizer does not know the shape of a call's outputs unless it is set.
+        return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), outputs)
+
+    return call
+
+
 def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) -> Any:
     """Calls `function` on groups of rows with a bounded number of bytes, and joins the results.
 

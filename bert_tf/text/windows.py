@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.text.packing import Cut, Features, Preprocessor, join, pack, trim, truncate
-from bert_tf.text.parts import MAX_BYTES, map_in_groups
+from bert_tf.text.parts import MAX_BYTES, map_in_groups, shared
 from bert_tf.text.rows import counts, owners, ragged, splits_of
 from bert_tf.text.tokenizer import Tokenizer
 
@@ -192,7 +192,7 @@ class TextReader:
         columns = dict(zip(("first", "second"), texts, strict=False))
         # All groups are as wide, and what none of them needs is cut off in the end.
         windows = map_in_groups(
-            lambda rows: self.at_once([*rows.values()]), columns, self.max_bytes
+            shared(lambda rows: self.at_once([*rows.values()])), columns, self.max_bytes
         )
         return windows._replace(features=trim(windows.features))
 

@@ -681,12 +681,12 @@ class TextEmbedder(TaskModel):
         "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
         the same token ids have the same vector, that of the first of them.
         """
-        default, read = self._default_text(), long_texts.reader(self)
+        default = self._default_text()
 
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
             texts = tf.strings.join([prompt, texts]) if prompt else texts
             # All signatures give the network the same inputs, so that a graph holds it once.
-            windows = read([texts])
+            windows = self.read([texts])
             if self.prompts and not self.include_prompt:
                 begins = starts_row(splits_of(windows.counts))[:, tf.newaxis]
                 length = tf.where(begins, self._prompt_length(prompt), 0)
@@ -841,10 +841,9 @@ class TextEmbedder(TaskModel):
         """
         # Traced once, as signatures are.
         key = f"similarity of vectors by {self.similarity_function}"
-        if key not in self._functions:
-            compare: Any = self.exported_functions()["similarity"]
-            self._functions[key] = compare.get_concrete_function()
-        return self.compared(self, self._functions[key], a, b, batch_size, verbose)
+        functions: Any = self.exported_functions
+        compare = self._once(key, lambda: functions()["similarity"].get_concrete_function())
+        return self.compared(self, compare, a, b, batch_size, verbose)
 
     @classmethod
     def compared(

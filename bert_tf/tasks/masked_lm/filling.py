@@ -10,8 +10,8 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.text import slide
-from bert_tf.text.packing import trim
-from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups
+from bert_tf.text.packing import Features, trim
+from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups, shared
 from bert_tf.text.rows import splits_of
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
@@ -38,6 +38,7 @@ class GapFiller:
         self._model, self._network = model, (network := model.network())
         # In plain text "[MASK]" is five pieces.
         self._tokenizer = model.tokenizer.with_settings(special_tokens="whole")
+        self._windows = shared(self._windows_of)
         self._vectors = network.function(self._at_positions)
         self._fillings = network.function(self._fill)
         # A file for a device fills the masks of a window itself.
@@ -76,13 +77,17 @@ class GapFiller:
             `masks` int32 [batch], how many a text has; for each in order `pieces` int32 and
             `probabilities` float32 [all masks, top_k].
         """
+        features, is_mask, rows = self._windows(inputs["text"])
+        return self._fill_masks(features, is_mask, rows, tf.size(inputs["text"]))
+
+    def _windows_of(self, texts: tf.Tensor) -> tuple[Features, tf.Tensor, tf.Tensor]:
+        """The windows of texts, the masks that each has to fill, and the rows of the windows."""
         # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
         with tf.device("/CPU:0"):
-            pieces, length = self._tokenizer.tokenize(inputs["text"]), self._model.max_length
+            pieces, length = self._tokenizer.tokenize(texts), self._model.max_length
             windows = slide(pieces, self._tokenizer, length, max(1, length // 2))
             is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
-            is_mask &= windows.has_most_context
-        return self._fill_masks(windows.features, is_mask, windows.rows, tf.size(inputs["text"]))
+            return windows.features, is_mask & windows.has_most_context, windows.rows
 
     def _fill_masks(
         self,

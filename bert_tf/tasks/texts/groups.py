@@ -161,7 +161,7 @@ class GroupModel(TaskModel):
         first, others = (given[name] for name in self.input_names)
 
         def scores(*pairs: tf.Tensor) -> tf.Tensor:
-            windows = long_texts.reader(self)(pairs)
+            windows = self.read(pairs)
             each = map_rows(self._scores_of_rows, windows.features)
             return tf.math.unsorted_segment_max(each, windows.rows, tf.size(windows.counts))
 
