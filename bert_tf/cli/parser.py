@@ -48,15 +48,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(Parser):
-    """Also accepts texts after an option, as argparse does since Python 3.13."""
+    """Also accepts texts and a destination after an option, as argparse does since Python 3.13."""
 
     def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         arguments, rest = self.parse_known_args(args, namespace)
-        if not hasattr(arguments, "texts") or any(each.startswith("-") for each in rest):
-            if rest:
-                self.error(f"unrecognized arguments: {' '.join(rest)}")
-            return arguments
-        arguments.texts = [*arguments.texts, *rest]
+        if not any(each.startswith("-") for each in rest):
+            if hasattr(arguments, "texts"):
+                arguments.texts, rest = [*arguments.texts, *rest], []
+            elif rest and getattr(arguments, "destination", "") is None:
+                arguments.destination = rest.pop(0)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
         return arguments
 
 

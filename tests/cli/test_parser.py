@@ -196,6 +196,14 @@ def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
 
 
 @pytest.mark.parametrize(
+    "arguments", [["a", "b", "--to", "tf1"], ["--to", "tf1", "a", "b"], ["a", "--to", "tf1", "b"]]
+)
+def test_where_to_convert_to_may_stand_anywhere(arguments):
+    found = make_parser().parse_args(["convert", *arguments])
+    assert (found.source, found.destination, found.to) == ("a", "b", "tf1")
+
+
+@pytest.mark.parametrize(
     ("command", "task", "other"),
     [
         ("pretrain", "classification", "finetune"),
