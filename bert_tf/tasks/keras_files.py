@@ -11,6 +11,7 @@ import json
 import math
 import re
 import stat
+import tempfile
 import typing
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -20,11 +21,13 @@ from typing import Any
 import h5py
 import keras
 
+from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import encoder_config
 from bert_tf.checkpoints.embedder import dense_shapes
 from bert_tf.checkpoints.names import check_finite, encoder_shapes, weight_names
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import datasets
+from bert_tf.console import logger
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
 from bert_tf.errors import UserError
@@ -88,7 +91,7 @@ def read(path: Path) -> keras.Model:
     """
     check_there(path)
     try:
-        config = _checked(path)
+        config, held = _checked(path)
         model = keras.saving.load_model(path, compile="compile_config" in config)
     except _Damage as error:
         raise UserError(f"{path} is damaged ({error}); save or copy it again") from None
@@ -106,7 +109,25 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     for name, variable in weight_names(model).items():
         check_finite(variable.numpy(), name, path)
+    if ignored := _ignored(held, model):
+        logger.warning(f"{path}: ignored: {listed(ignored)}")
     return model
+
+
+def _ignored(held: set[str], model: keras.Model) -> tuple[str, ...]:
+    """The weights of a file that belong to no part of the model; Keras passes over them."""
+    if len(held) == len(model.weights):
+        return ()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_weights(own := Path(folder) / "own.weights.h5")
+        return tuple(sorted(held - _names(own.read_bytes())))
+
+
+def _names(weights: bytes) -> set[str]:
+    """The names of the weights in HDF5, without an optimizer's."""
+    with h5py.File(io.BytesIO(weights), "r") as file:
+        names = {each.name for each in datasets(file, len(weights))}
+    return {name for name in names if not _COUNTS.search(name)}
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
@@ -132,8 +153,8 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
     return None
 
 
-def _checked(path: Path) -> dict[str, Any]:
-    """The configuration of the model, if the file may be opened."""
+def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
+    """The configuration of the model and the names of its weights, if the file may be opened."""
     with zipfile.ZipFile(path) as archive:
         _check_entries(path, archive)
         # Reading a whole entry verifies its checksum, which Keras does not.
@@ -163,7 +184,7 @@ def _checked(path: Path) -> dict[str, Any]:
     # The sizes of another architecture's layers are unknown here.
     if all(str(encoder.get(part, _PACKAGE)).startswith(_PACKAGE) for part in FACTORIES):
         _check_sizes(sizes, fields, contents[_WEIGHTS])
-    return config
+    return config, _names(contents[_WEIGHTS])
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:

@@ -222,6 +222,16 @@ def another_shape(file, name):
 HOSTILE = hostile_hdf5.CHANGES | {another_shape: "is damaged", hostile_hdf5.objects: "is damaged"}
 
 
+def test_weights_that_are_left_over_are_named(entries, changed, capsys):
+    bert_tf.load(changed({}))
+    assert "ignored" not in capsys.readouterr().err
+    weights = io.BytesIO(entries[WEIGHTS])
+    with h5py.File(weights, "r+") as file:
+        file["encoder/adapter/vars/0"] = np.zeros(2, np.float32)
+    bert_tf.load(path := changed({WEIGHTS: weights.getvalue()}))
+    assert f"{path}: ignored: /encoder/adapter/vars/0\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("change", HOSTILE, ids=lambda change: change.__name__)
 def test_weights_are_not_trusted(entries, changed, change):
     weights = io.BytesIO(entries[WEIGHTS])
