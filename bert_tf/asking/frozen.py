@@ -1,6 +1,7 @@
 """Exports as objects: a SavedModel or a LiteRT file that answers as its task model does."""
 
 import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
+from bert_tf.asking import Answers, Outputs, Row, encoded, row_length, rows_of, without_nan
 from bert_tf.asking.lite import LiteNetwork, LiteStrings
 from bert_tf.asking.record import Record, is_saved_model
 from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork
@@ -239,6 +240,30 @@ class FrozenTask(Answers):
         with self._explained():
             return self.model.evaluate(*args, **kwargs)
 
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+        """How many rows have longer texts than the export reads; 0 if it does not say."""
+        if self._saved is not None and self._saved.record is not None:
+            # Three tokens are special, and a text has no more others than bytes.
+            most = max(self._saved.record.lengths) - 3
+            texts = [[*map(_in_bytes, column)] for column in columns]
+            rows = rows_of(texts, [*map(str, range(len(texts)))])
+            if all(row_length(row) <= most for row in rows):
+                return 0
+        return self._unweighted.count_cut(columns) if self._unweighted else 0
+
+    @property
+    def unread(self) -> str:
+        """See `TaskModel.unread`."""
+        return self._unweighted.unread
+
+    @functools.cached_property
+    def _unweighted(self) -> Any:
+        """The task model of the export, without weights; None if the export does not say."""
+        if self.model is not None or self._saved is None or self._saved.record is None:
+            return self.model
+        vocabulary = read_beside(Path(self.path, "assets"))
+        return vocabulary and _without_weights(self.path, self._saved.record, vocabulary)
+
     def ranks(self, signature: str) -> dict[str, int]:
         return self._asked.ranks(signature)
 
@@ -268,6 +293,10 @@ class FrozenTask(Answers):
         )
 
     fit = compile = save = save_checkpoint = export = _only_predicts
+
+
+def _in_bytes(value: Any) -> Any:
+    return encoded(value) if isinstance(value, str | bytes) else [*map(encoded, value)]
 
 
 def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:

@@ -177,3 +177,14 @@ def test_it_compares_no_texts_and_takes_no_settings(frozen):
 def test_a_saved_model_gives_no_logits_to_evaluate(exported, loads_once):
     with pytest.raises(UserError, match="is a SavedModel, which can only predict"):
         bert_tf.load(exported("classification")).evaluate(["the cat"], ["no"])
+
+
+def test_texts_that_are_cut_are_counted(frozen, models, capsys):
+    task, _ = frozen
+    length = models("classification").max_length
+    whole, cut = " ".join(["cat"] * (length - 2)), " ".join(["cat"] * length)
+    capsys.readouterr()
+    task.predict(["cat", whole], verbose=0)
+    assert "max_length" not in capsys.readouterr().err
+    task.predict([cut, whole, cut], verbose=0)
+    assert f"2 of 3 inputs have more than {length} tokens (max_length)" in capsys.readouterr().err
