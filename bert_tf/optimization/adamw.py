@@ -8,12 +8,24 @@ minutes".
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from bert_tf.optimization.base import BertOptimizer
+
+
+class _Numbers(NamedTuple):
+    """Scalars of an update. `given` is the rate that they are made from."""
+
+    given: tf.Tensor
+    rate: tf.Tensor
+    scaled_rate: tf.Tensor
+    beta_1: tf.Tensor
+    beta_2: tf.Tensor
+    epsilon: tf.Tensor
+    no_power: tf.Tensor
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -50,36 +62,53 @@ class AdamW(BertOptimizer):
         if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
             return
-        index = self.index_of(variable)
-        rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        if self._decays[index]:
+        index, dtype = self.index_of(variable), variable.dtype
+        factor, decay = self._factors[index], self._decays[index]
+        numbers = self.once(
+            (id(learning_rate), dtype, factor), lambda: self._numbers(learning_rate, dtype, factor)
+        )
+        if decay:
+            shrunk = self.once((id(numbers), decay), lambda: numbers.rate * decay)
             # First `w -= lr decay w`, then the rest: the same except for one rounding. Without the
             # dependency, TensorFlow computes all these products, which are as large as the weights,
             # at the beginning of a step.
             with tf.control_dependencies([gradient]):
-                variable.assign_sub(rate * self._decays[index] * variable)
-        # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That
-        # scales both moments, and a scaled rate and epsilon compensate for it.
-        number = variable.dtype.as_numpy_dtype
-        first, second = (
-            float(number(1) - number(beta)) / (1.0 - beta) for beta in (self.beta_1, self.beta_2)
-        )
-        rate, epsilon = rate * (math.sqrt(second) / first), self.epsilon * math.sqrt(second)
-        if self.bias_correction:
-            lacking_1, lacking_2 = self._biases(variable.dtype)
-            rate, epsilon = rate * tf.sqrt(lacking_2) / lacking_1, epsilon * tf.sqrt(lacking_2)
+                variable.assign_sub(shrunk * variable)
         # Given the powers of beta, the operation would correct the rate, but not epsilon.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].value.handle,
             v=self._velocities[index].value.handle,
-            beta1_power=tf.zeros([], variable.dtype),
-            beta2_power=tf.zeros([], variable.dtype),
-            lr=rate,
-            beta1=tf.constant(self.beta_1, variable.dtype),
-            beta2=tf.constant(self.beta_2, variable.dtype),
-            epsilon=tf.convert_to_tensor(epsilon, variable.dtype),
+            beta1_power=numbers.no_power,
+            beta2_power=numbers.no_power,
+            lr=numbers.scaled_rate,
+            beta1=numbers.beta_1,
+            beta2=numbers.beta_2,
+            epsilon=numbers.epsilon,
             grad=gradient,
+        )
+
+    def _numbers(self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float) -> "_Numbers":
+        """The arguments of the operation for all weights with a dtype and a factor of the rate."""
+        rate = tf.cast(learning_rate, dtype) * factor
+        # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That
+        # scales both moments, and a scaled rate and epsilon compensate for it.
+        number = dtype.as_numpy_dtype
+        first, second = (
+            float(number(1) - number(beta)) / (1.0 - beta) for beta in (self.beta_1, self.beta_2)
+        )
+        scaled, epsilon = rate * (math.sqrt(second) / first), self.epsilon * math.sqrt(second)
+        if self.bias_correction:
+            lacking_1, lacking_2 = self._biases(dtype)
+            scaled, epsilon = scaled * tf.sqrt(lacking_2) / lacking_1, epsilon * tf.sqrt(lacking_2)
+        return _Numbers(
+            learning_rate,
+            rate,
+            scaled,
+            tf.constant(self.beta_1, dtype),
+            tf.constant(self.beta_2, dtype),
+            tf.convert_to_tensor(epsilon, dtype),
+            tf.zeros([], dtype),
         )
 
     def get_config(self) -> dict[str, Any]:

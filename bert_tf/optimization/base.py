@@ -2,14 +2,17 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import UserDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
 from bert_tf.compat import Gradients, UpdatesTogether
 from bert_tf.config.arguments import checked
+
+Scalars = TypeVar("Scalars")
 
 # Weights whose path matches one of these do not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
@@ -137,6 +140,8 @@ class BertOptimizer(ClippedOptimizer):
         self.excluded = tuple(exclude_from_weight_decay)
         self.rate_factors = dict(rate_factors or {})
         self.skip_nonfinite = skip_nonfinite
+        # What `once` keeps during an update. Keras tracks what a plain dict holds, but not this.
+        self._scalars: UserDict[Hashable, Any] = UserDict()
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates both moments, zero, for each trainable variable."""
@@ -183,6 +188,19 @@ class BertOptimizer(ClippedOptimizer):
         paths = (f"^{re.escape(_path(variable))}$" for variable in var_list or ())
         self.excluded = (*self.excluded, *paths, *(var_names or ()))
 
+    def update_all(
+        self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
+    ) -> None:
+        self._scalars.clear()
+        super().update_all(gradients, variables, learning_rate)
+        self._scalars.clear()
+
+    def once(self, key: Hashable, make: Callable[[], Scalars]) -> Scalars:
+        """What `make` gives, made once in an update: a graph has it once for all weights."""
+        if key not in self._scalars:
+            self._scalars[key] = make()
+        return self._scalars[key]
+
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
         """What is subtracted from a weight, times the learning rate.
 
@@ -215,9 +233,13 @@ class BertOptimizer(ClippedOptimizer):
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
         """1 - b1^t and 1 - b2^t: the factors by which moments that start at 0 are too small."""
-        # In float64, since float32 has only five correct digits of 1 - 0.999.
-        count = tf.cast(self.iterations + 1, tf.float64)
-        return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
+
+        def biases() -> tuple[tf.Tensor, tf.Tensor]:
+            # In float64, since float32 has only five correct digits of 1 - 0.999.
+            count = tf.cast(self.iterations + 1, tf.float64)
+            return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
+
+        return self.once(("biases", dtype), biases)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
