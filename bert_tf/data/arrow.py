@@ -92,11 +92,11 @@ class ArrowRows(Sequence[Any]):
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class DataTable:
     """A table with named columns.
 
     >>> import pyarrow
-    >>> table = Table(pyarrow.table({"text": ["a film"], "stars": [5]}), "a.parquet")
+    >>> table = DataTable(pyarrow.table({"text": ["a film"], "stars": [5]}), "a.parquet")
     >>> [*table.rows(["text"])]
     [{'text': 'a film'}]
     >>> table.check_texts(["texts"])
@@ -176,7 +176,7 @@ class Table:
         values.classes = self.classes(name)
         return values
 
-    def labelled(self, column: str) -> "Table":
+    def labelled(self, column: str) -> "DataTable":
         """The rows that have a class, if only some have; a message counts the others."""
         if not self.classes(column) or self._is_list(column):
             return self
@@ -240,7 +240,7 @@ def files_of(path: Path) -> list[Path]:
     return [file for files in each for file in files if file.is_file()]
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> DataTable:
     """The rows of a file, a glob or a folder, or else of a split of the data set `path.parent`.
 
     Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
@@ -297,7 +297,7 @@ def _is_dataset(given: Any) -> bool:
     return type(given).__module__.startswith("datasets.") and hasattr(given, "column_names")
 
 
-def of_object(given: Any, source: str) -> Table:
+def of_object(given: Any, source: str) -> DataTable:
     """A value for which `is_table` holds as a table; `source` names it in messages.
 
     >>> import pandas
@@ -311,13 +311,13 @@ def of_object(given: Any, source: str) -> Table:
     try:
         if not _is_dataset(given):
             is_plain = isinstance(given, pyarrow.Table)
-            return Table(given if is_plain else pyarrow.table(given), source)
+            return DataTable(given if is_plain else pyarrow.table(given), source)
         if isinstance(given, Mapping):
             raise UserError(f"{source} has the splits {', '.join(given)}; give one of them")
         if not hasattr(given, "data"):
             raise UserError(f"{source} is a stream, and rows are read in any order; give a Dataset")
         # Rows that were selected or shuffled have indices, and are copied.
         is_whole = given._indices is None
-        return Table(given.data.table if is_whole else given.with_format("arrow")[:], source)
+        return DataTable(given.data.table if is_whole else given.with_format("arrow")[:], source)
     except pyarrow.ArrowException as error:
         raise UserError(f"{source} cannot be read as columns: {one_line(error)}") from error

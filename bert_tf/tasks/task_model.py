@@ -38,7 +38,7 @@ from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
 from bert_tf.console import Progress, logger
-from bert_tf.data.arrow import Table
+from bert_tf.data.arrow import DataTable
 from bert_tf.data.batching import EncodedRows, TrainingRows, flat, training_batches
 from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.mapped import joined
@@ -542,7 +542,7 @@ class TaskModel(EncoderModel):
         rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
         return rows.checked(columns, target)
 
-    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+    def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         """The inputs in a table as a dict of columns, and the targets, which may be None.
 
         Args:

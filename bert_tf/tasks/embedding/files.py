@@ -82,11 +82,11 @@ def _table(path: Path, file_format: str) -> Columns:
     return _of_rows(path, [*_rows_of_table(path, file_format)])
 
 
-def of_table(table: arrow.Table, path: Path) -> Columns:
+def of_table(table: arrow.DataTable, path: Path) -> Columns:
     """The rows of a table of Arrow, whose columns are named as those of files.
 
     >>> import pyarrow
-    >>> table = arrow.Table(pyarrow.table({"anchor": ["a cat"], "positive": ["the cat"]}), "x")
+    >>> table = arrow.DataTable(pyarrow.table({"anchor": ["a cat"], "positive": ["the cat"]}), "x")
     >>> of_table(table, Path("x")).values
     (['a cat'], ['the cat'])
 

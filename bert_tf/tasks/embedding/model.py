@@ -15,7 +15,7 @@ from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.compat import layers_below
 from bert_tf.config.arguments import checked, checked_argument
-from bert_tf.data.arrow import Table
+from bert_tf.data.arrow import DataTable
 from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -495,7 +495,7 @@ class TextEmbedder(TaskModel):
         )
         return tuple(map(TextColumn, names))
 
-    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+    def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         # A file and a table have the same columns.
         rows = of_table(table, Path(table.source))
         given = table.column(target) if isinstance(target, str) else target

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
-from bert_tf.data.arrow import Table
+from bert_tf.data.arrow import DataTable
 from bert_tf.data.columns import Columns, Target, as_list, quoted
 from bert_tf.data.targets import check_class_names, finite_number
 from bert_tf.encoder.encoder import Encoder
@@ -134,7 +134,7 @@ class MultiTargetRegressor(TextRegressor):
     def target(self) -> Numbers:
         return Numbers(self.targets)
 
-    def named(self, table: Table, target: Any = None) -> tuple[Any, Any]:
+    def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         # Each target has the column of its name.
         x, _ = super().named(table, ())
         if target is None and {*self.target.names} & {*table.names}:

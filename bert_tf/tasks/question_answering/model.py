@@ -27,7 +27,7 @@ from bert_tf.tasks.question_answering.metrics import (
     best_null_threshold,
 )
 from bert_tf.tasks.question_answering.spans import SpanAnswers, SpanRules, best_span, decode
-from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of, usable
+from bert_tf.tasks.question_answering.squad import COLUMNS, AnswerSpan, given_texts, ids_of, usable
 from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, in_chunks, of_columns, of_ids
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -203,8 +203,8 @@ class QuestionAnswerer(TaskModel):
         return [Matched("classes", outputs[name], half) for name in ("start", "end")]
 
     @property
-    def target(self) -> Span:
-        return Span(self.unanswerable)
+    def target(self) -> AnswerSpan:
+        return AnswerSpan(self.unanswerable)
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class QuestionAnswerer(TaskModel):
     ) -> tuple:
         """The windows of some rows: inputs, the tokens where answers start and end, maybe weights.
 
-        `spans` are the bytes of the answers, int32 [batch, 2]; see `Span.numbers`.
+        `spans` are the bytes of the answers, int32 [batch, 2]; see `AnswerSpan.numbers`.
         """
         windows = self.windows()((questions, contexts))
         starts, ends = find_answers(windows, spans[:, 0], spans[:, 1])

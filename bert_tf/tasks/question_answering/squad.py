@@ -37,13 +37,13 @@ COLUMNS = (TextColumn("question"), TextColumn("context"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Span(Target):
+class AnswerSpan(Target):
     """The part of the context that answers the question, or none.
 
     >>> columns = ["Where?"], ["In the café."]
     >>> rows = Columns(("question", "context"), columns, [{"text": "café", "start": 7}])
-    >>> rows = rows.checked(COLUMNS, Span())
-    >>> rows.targets, Span().numbers(rows).tolist()  # é has two bytes
+    >>> rows = rows.checked(COLUMNS, AnswerSpan())
+    >>> rows.targets, AnswerSpan().numbers(rows).tolist()  # é has two bytes
     ([(Answer(text='café', start=7),)], [[7, 12]])
 
     Attributes:
@@ -145,7 +145,8 @@ def usable(rows: Columns) -> Columns:
     """The questions to learn from; a message names others, whose answer has no known place.
 
     >>> columns = ["Who?", "Who?"], ["A cat and a dog.", "A cat and a cat."]
-    >>> rows = Columns(("question", "context"), columns, ["cat", "cat"]).checked(COLUMNS, Span())
+    >>> rows = Columns(("question", "context"), columns, ["cat", "cat"])
+    >>> rows = rows.checked(COLUMNS, AnswerSpan())
     >>> usable(rows).targets
     [(Answer(text='cat', start=2),)]
 
@@ -262,8 +263,8 @@ def read_tfds(name: str, split: str) -> Columns:
 def read_arrow(path: Path) -> Columns:
     """The questions of a table of Arrow: `question`, `context`, maybe `answers` and `id`.
 
-    Answers are as `datasets` has those of SQuAD, or in any form that `Span` takes; without any, the
-    context holds none.
+    Answers are as `datasets` has those of SQuAD, or in any form that `AnswerSpan` takes; without
+    any, the context holds none.
 
     >>> import pyarrow.parquet
     >>> answers = [{"text": ["café"], "answer_start": [7]}]
@@ -284,7 +285,7 @@ def read_arrow(path: Path) -> Columns:
 
     rows = _columns(table.rows(names, found), str(path), path)
     places = range(len(table.data))
-    return dataclasses.replace(rows, places=places, unit="row").checked(COLUMNS, Span())
+    return dataclasses.replace(rows, places=places, unit="row").checked(COLUMNS, AnswerSpan())
 
 
 def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.arrow import Table
+from bert_tf.data.arrow import DataTable
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, kept, quoted
 from bert_tf.data.targets import class_names, class_numbers
@@ -279,12 +279,12 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
     return in_scheme(sentences, lenient_tags)
 
 
-def of_table(table: Table, path: Path, lenient_tags: bool = False) -> Columns:
+def of_table(table: DataTable, path: Path, lenient_tags: bool = False) -> Columns:
     """The sentences of a table of Arrow: `tokens` or `words`, and `ner_tags`, `ner` or `tags`.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"tokens": [["Ada", "sat"]], "ner_tags": [["B-PER", "O"]]})
-    >>> of_table(Table(table, "x"), Path("x")).targets
+    >>> of_table(DataTable(table, "x"), Path("x")).targets
     [('B-PER', 'O')]
 
     Raises:
