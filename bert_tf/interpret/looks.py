@@ -40,7 +40,8 @@ class Explanation(NamedTuple):
         title: what it is, where a text has several inputs; else "".
         tokens: its pieces.
         shown: the attention.
-        explained: what the tokens add to outputs.
+        explained: what the tokens add to outputs, such as the tags of several words; nothing where
+            a model gives no single output, as an embedder.
         offsets: int [tokens, 2], the characters of its own text that each token stands for; -1 for
             [CLS] and [SEP]. None where the input is a window.
     """
@@ -53,13 +54,13 @@ class Explanation(NamedTuple):
 
     @property
     def output(self) -> str:
-        """The output that is explained, in words, such as "the log-odds of good"."""
-        return self.explained[0].of
+        """The first output that is explained, in words, such as "the log-odds of good"; or ""."""
+        return self.explained[0].of if self.explained else ""
 
     @property
     def importance(self) -> np.ndarray:
-        """float32 [tokens]: what each token adds to it (integrated gradients)."""
-        return self.explained[0].values
+        """float32 [tokens]: what each token adds to it (integrated gradients); 0 without one."""
+        return self.explained[0].values if self.explained else np.zeros(len(self.tokens), "f4")
 
     @property
     def attention(self) -> np.ndarray:
@@ -68,7 +69,8 @@ class Explanation(NamedTuple):
 
     def _repr_html_(self) -> str:
         picture = macros("bert_tf/interpret/charts.html").importances
-        return Markup().join(picture(found, self.tokens) for found in self.explained)
+        drawn = [picture(found, self.tokens) for found in self.explained]
+        return Markup().join(drawn or [Markup.escape(" ".join(self.tokens))])
 
     @property
     def maps(self) -> dict[str, Any]:

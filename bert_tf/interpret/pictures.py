@@ -8,14 +8,15 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking import characters
 from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Inputs
-from bert_tf.interpret.looks import Look, Mark, PageSection
+from bert_tf.interpret.looks import Explanation, Look, Mark, PageSection
 from bert_tf.interpret.projection import mean
 from bert_tf.interpret.subject import Subject
 from bert_tf.text import Preprocessor
-from bert_tf.text.packing import Cut
+from bert_tf.text.packing import Cut, truncate
 
 
 class Pictures(ABC):
@@ -29,6 +30,8 @@ class Pictures(ABC):
     """
 
     accepted: tuple[tuple[str, ...], ...]
+    # What packs texts, unless they are cut into windows.
+    _preprocess: Preprocessor
 
     def __init__(self, subject: Subject):
         self.subject = subject
@@ -42,6 +45,28 @@ class Pictures(ABC):
     @abstractmethod
     def look(self, row: Row) -> Look:
         """What the model says of a text, and why."""
+
+    def explain(self, row: Row) -> Explanation | list[Explanation]:
+        """What can be seen of a text; of one in several windows, or of several texts, a list."""
+        found = self.look(row).inputs
+        return found[0] if len(found) == 1 else list(found)
+
+    def seen_of(self, title: str, inputs: Inputs, explained: Any, *texts: str) -> Explanation:
+        """What can be seen of an input of these texts, with the offsets of its tokens."""
+        reader, none = self._preprocess, [(-1, -1)]
+        pieces = [reader.tokenizer.tokenize_with_offsets([text])[1:] for text in texts]
+        budget, found = reader.max_length - 1 - len(texts), none
+        both = [truncate(each, budget, reader.cut) for each in zip(*pieces, strict=True)]
+        for text, *ranges in zip(texts, *both, strict=True):
+            places = np.stack([each.values.numpy() for each in ranges], axis=1).tolist()
+            character = characters(text)
+            found = found + [(character(start), character(end)) for start, end in places] + none
+        seen = self.subject.seen(title, inputs, explained, self.focus(inputs))
+        return seen._replace(offsets=np.array(found))
+
+    def focus(self, inputs: Inputs) -> int:
+        """A place of interest in one input [1, tokens], where not all tokens can be shown."""
+        return 0
 
     def among_texts(self, marks: Sequence[Mark]) -> list[PageSection]:
         """The texts that were looked at, where there are no dev data; by default nothing."""
@@ -73,20 +98,16 @@ class EncoderPictures(Pictures):
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, "batch", cut)
 
     def look(self, row: Row) -> Look:
-        subject, texts = self.subject, [text_of(row, name) for name in row]
+        texts = [text_of(row, name) for name in row]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
         heading = tuple(map(sections.shortened, texts))
         marks = (Mark(heading[0], self.vector(inputs)),)
-        seen = subject.seen("", inputs, focus=self.focus(inputs))
+        seen = self.seen_of("", inputs, (), *texts)
         return Look(heading, self.answer(row), (seen,), marks)
 
     def answer(self, row: Row) -> Markup:
         """What the model says of a row; an encoder says nothing."""
         return Markup()
-
-    def focus(self, inputs: Inputs) -> int:
-        """A place of interest in one input [1, tokens], where not all tokens can be shown."""
-        return 0
 
     def vector(self, inputs: Inputs) -> np.ndarray:
         """float32 [hidden]: where one input [1, tokens] is among the texts."""

@@ -853,20 +853,18 @@ class TaskModel(EncoderModel):
             `offsets`, the `output` that is explained, the `importance` of each token for it
             (integrated gradients, Sundararajan, Taly and Yan 2017), and the `attention` of all
             heads. A notebook shows it as a picture. Of a list of texts, such as choices, each text
-            has one, the best first.
+            has one, the best first. Of tags, each window of a long text has one; of a question,
+            the window with the answer.
 
         Raises:
-            UserError: as `predict`; the model reads windows, or the family has only a page.
+            UserError: as `predict`; or the model reads windows of long texts.
         """
         fitting.check_ready(self)
         family: Any = registry.family_of(type(self).__name__)
         pictures = family.pictures_class().of_model(self)
-        if not hasattr(pictures, "explain"):
-            raise UserError(
-                f"a {type(self).__name__} is explained on a page only; save it, and use bert-tf "
-                "inspect"
-            )
-        rows, single = inputs.asked(inputs.by_name(x, columns, self.input_names), self.columns)
+        known, names = {each.name: each for each in self.columns}, pictures.accepted[0]
+        of_names = [known.get(name) or TextColumn(name) for name in names]
+        rows, single = inputs.asked(inputs.by_name(x, columns, names), of_names)
         texts = [
             {
                 n: plain(v) if isinstance(v, str | bytes) else [*map(plain, v)]

@@ -28,7 +28,26 @@ def test_explanations_are_arrays_and_a_picture():
     assert choices[0].output == "the score of this choice"
     long = tiny.classifier(labels=["a", "b"], max_length=6, long_text="head_and_tail")
     assert long.explain("the cat sat on the mat .").offsets[-2].tolist() == [23, 24]
-    assert "on a page only" in refusal(tiny.tagger(labels=["O", "B-x"]).explain, "the cat")
     windows = tiny.classifier(labels=["a", "b"], max_length=8, long_text="windows")
     assert "reads windows" in refusal(windows.explain, "the cat")
     assert "no labels yet" in refusal(tiny.classifier().explain, "the cat")
+
+
+@pytest.mark.slow
+def test_tags_and_answers_are_explained():
+    tagged = tiny.tagger(labels=["O", "B-x"]).explain("the cat sat")
+    assert tagged.tokens == ("[CLS]", "the", "cat", "sat", "[SEP]") and tagged.offsets is None
+    assert tagged.output.startswith("the log-odds of B-x for “")
+    assert tagged.importance.shape == (5,) and "log-odds" in tagged._repr_html_()
+    (asked,) = tiny.answerer().explain((["the cat"], ["dog sat ."]))
+    assert asked.output.startswith("the log-probability of ")
+    assert asked.attention.shape == (1, 2, 8, 8)
+
+
+def test_a_model_without_a_single_output_shows_its_attention():
+    gap = tiny.filler().explain("the [MASK] sat")
+    assert gap.tokens[2] == "[MASK]" and gap.offsets.tolist()[2] == [4, 10]
+    assert gap.attention.shape == (1, 2, 5, 5)
+    vector = tiny.embedder().explain("the cat")
+    assert (vector.output, vector.importance.tolist()) == ("", [0, 0, 0, 0])
+    assert vector._repr_html_() == "[CLS] the cat [SEP]"

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.asking import characters
 from bert_tf.asking.row_files import Row, list_of, text_of
 from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
@@ -17,7 +16,6 @@ from bert_tf.interpret.looks import Explanation, Look, Mark, PageSection
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.text.packing import truncate
 
 NOTE = "Each point is a text of the dev data: the pooled vector, which the head reads."
 
@@ -67,22 +65,6 @@ class PooledPictures(Pictures):
         """The pictures of some dev data."""
         raise NotImplementedError
 
-    def explain(self, row: Row) -> Any:
-        (found, *others) = self.look(row).inputs
-        return [found, *others] if others or found.title else found
-
-    def _seen_of(self, title: str, inputs: Inputs, explained: Any, *texts: str) -> Explanation:
-        """What can be seen of an input of these texts, with the offsets of its tokens."""
-        model, none = self.subject.model, [(-1, -1)]
-        pieces = [model.tokenizer.tokenize_with_offsets([text])[1:] for text in texts]
-        budget, found = model.max_length - 1 - len(texts), none
-        both = [truncate(each, budget, model.cut) for each in zip(*pieces, strict=True)]
-        for text, *ranges in zip(texts, *both, strict=True):
-            places = np.stack([each.values.numpy() for each in ranges], axis=1).tolist()
-            character = characters(text)
-            found = found + [(character(start), character(end)) for start, end in places] + none
-        return self.subject.seen(title, inputs, explained)._replace(offsets=np.array(found))
-
     def _vectors(self, inputs: Inputs) -> np.ndarray:
         """float32 [rows, hidden]: what the head reads."""
         encoder = self.subject.encoder
@@ -97,7 +79,7 @@ class TextPictures(PooledPictures):
         texts = [text_of(row, name) for name in self.accepted[0]]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
         answer, explained = self.answer(inputs, self.subject.model(inputs, training=False))
-        seen = self._seen_of("", inputs, explained, *texts)
+        seen = self.seen_of("", inputs, explained, *texts)
         heading = tuple(map(sections.shortened, texts))
         return Look(heading, answer, (seen,), (Mark(heading[0], self._vectors(inputs)[0]),))
 
@@ -120,6 +102,9 @@ class TextPictures(PooledPictures):
 
 class GroupPictures(PooledPictures):
     """Pictures of a model that scores several texts, each together with the same first text."""
+
+    def explain(self, row: Row) -> list[Explanation]:
+        return list(self.look(row).inputs)
 
     def look(self, row: Row) -> Look:
         # The text with the highest score comes first.
@@ -152,7 +137,7 @@ class GroupPictures(PooledPictures):
         subject = self.subject
         what = f"the score of this {self.accepted[0][1][:-1]}"
         explained = subject.explain([what], inputs, lambda pairs: self._scores(pairs)[:, None])
-        return self._seen_of(title, inputs, explained, *texts)
+        return self.seen_of(title, inputs, explained, *texts)
 
     def _scores(self, pairs: Inputs) -> tf.Tensor:
         """float32 [pairs]: the score of each, which does not depend on the others."""

@@ -64,7 +64,7 @@ class TagPictures(Pictures):
         self._labels = subject.model.labels
         # The type of the entity that each label is of, "" for the outside tag.
         self._kinds = [tag.type for tag in parse_tags(self._labels).values()]
-        self._preprocess = subject.model.windows()
+        self._windows = subject.model.windows()
 
     def look(self, row: Row) -> Look:
         # The words of interest are those with a tag, or else the likeliest one.
@@ -132,7 +132,7 @@ class TagPictures(Pictures):
         """Byte ranges and logits of a text's words, and its windows."""
         pieces, starts, ends = self.subject.model.split(texts)
         logits = self.subject.model.tagger().logits(pieces)
-        return starts.values, ends.values, logits.values, self._preprocess.windows(pieces)
+        return starts.values, ends.values, logits.values, self._windows.windows(pieces)
 
     def _explained(
         self, words: _Words, best: np.ndarray, places: Mapping[int, int], inputs: Inputs
@@ -170,7 +170,7 @@ class TagPictures(Pictures):
         def encode(rows: Inputs, training: bool = False) -> tf.Tensor:
             return subject.encoder.encode(rows, training=training).restore()
 
-        reader = WordTagger(encode, self._preprocess)
+        reader = WordTagger(encode, self._windows)
         for first in range(0, len(texts), _BATCH):
             words = ragged_words(texts[first : first + _BATCH])
             pieces = tokenize_words(words, subject.tokenizer)
