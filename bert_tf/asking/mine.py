@@ -1,15 +1,16 @@
 """`bert-tf mine`: pairs of question and answer with the hard negatives that a model finds."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from bert_tf.asking.row_files import read_blocks, text_of
 from bert_tf.console import logger
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
-from bert_tf.io.atomic import write_text
+from bert_tf.io.atomic import text_file
 from bert_tf.io.json_files import whole_text
 from bert_tf.io.remote import local_path
 from bert_tf.retrieval.collection import Collection
@@ -35,7 +36,16 @@ def mine(
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
-    collection, model = _collection(local_path(data), corpus), load(path)
+    with text_file(out) as file:
+        said = _mine(file, _collection(local_path(data), corpus), path, negatives, options)
+    logger.info(f"{out}: {said}")
+
+
+def _mine(
+    file: TextIO, collection: Collection, path: str, negatives: int, options: Mapping[str, Any]
+) -> str:
+    """Writes the lines; returns how many there are and what is left out, in words."""
+    model = load(path)
     kind = model.task_class() if hasattr(model, "task_class") else type(model)
     if not issubclass(kind, TextEmbedder):
         raise UserError(f"{path} is a {kind.__name__}, which gives no vectors; give an embedder")
@@ -70,8 +80,8 @@ def mine(
         for answer, degree in collection.relevant[query].items()
         if degree > 0
     ]
-    write_text(out, "\n".join([*lines, ""]))
-    logger.info(f"{out}: {len(lines)} pairs with {negatives} negatives each; {said}")
+    file.write("\n".join([*lines, ""]))
+    return f"{len(lines)} pairs with {negatives} negatives each; {said}"
 
 
 def _collection(path: Path, corpus: str | None) -> Collection:

@@ -11,7 +11,7 @@ from bert_tf.errors import UserError
 from bert_tf.interpret.looks import Look, Mark, PageSection
 from bert_tf.interpret.pictures import EncoderPictures, Pictures
 from bert_tf.interpret.subject import Subject
-from bert_tf.io.atomic import write_text
+from bert_tf.io.atomic import text_file
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.templates import TEMPLATES, content_hash
 
@@ -56,23 +56,24 @@ def inspect(
     if subject.task is None and not rows:
         options = " and ".join(map(option, pictures.accepted[0]))
         raise UserError(f"{path} has no dev data to show; give texts with {options} or --input")
-    looks: list[Look] = []
-    with Progress("looking at texts", len(rows), unit="texts") as progress:
-        for row in rows:
-            looks.append(pictures.look(row))
-            progress.update(len(looks), line=True)
-    marks = [mark for look in looks for mark in look.marks]
-    about_dev, sections = _dev(pictures, dev_rows, marks)
-    page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
-        title=Path(path).name or Path(path).resolve().name,
-        intro=_intro(subject),
-        looks=looks,
-        about_dev=about_dev,
-        sections=sections,
-        # The script that alone may run on the page, as its Content-Security-Policy names it.
-        script_hash=content_hash("bert_tf/templates/parts.js", "bert_tf/interpret/viewer.js"),
-    )
-    write_text(out, page)
+    with text_file(out) as file:
+        looks: list[Look] = []
+        with Progress("looking at texts", len(rows), unit="texts") as progress:
+            for row in rows:
+                looks.append(pictures.look(row))
+                progress.update(len(looks), line=True)
+        marks = [mark for look in looks for mark in look.marks]
+        about_dev, sections = _dev(pictures, dev_rows, marks)
+        page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
+            title=Path(path).name or Path(path).resolve().name,
+            intro=_intro(subject),
+            looks=looks,
+            about_dev=about_dev,
+            sections=sections,
+            # The script that alone may run on the page, as its Content-Security-Policy names it.
+            script_hash=content_hash("bert_tf/templates/parts.js", "bert_tf/interpret/viewer.js"),
+        )
+        file.write(page)
     logger.info(f"{out}: open it in a browser")
     return out
 

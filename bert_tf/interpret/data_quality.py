@@ -1,6 +1,7 @@
 """`bert-tf check`: what is odd in the data of a fine-tuning, before it is trained."""
 
 import collections
+import contextlib
 import os
 import re
 import unicodedata
@@ -18,7 +19,7 @@ from bert_tf.data.columns import Columns, is_text
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.io.atomic import write_text
+from bert_tf.io.atomic import text_file
 from bert_tf.runs.vocabulary import settle
 from bert_tf.tasks import registry
 from bert_tf.tasks.embedding.data import NumberedTexts
@@ -53,7 +54,26 @@ def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
     """
     if out is not None and Path(out).suffix != ".html":
         raise UserError(f"--out {out} must end in .html")
-    config = config.trials()[0]
+    with contextlib.nullcontext() if out is None else text_file(out) as page:
+        lines, pictures = _findings(config.trials()[0])
+        for what, split, count, of, some in lines:
+            share = f"{count:>7} of {of:<7} {count / max(of, 1):6.1%}"
+            print(escaped(f"{what:32} {split:5} {share}  {some}".rstrip()))
+        if page is not None:
+            template = TEMPLATES.get_template("bert_tf/interpret/data_quality.html")
+            page.write(template.render(title=config.data.path, lines=lines, pictures=pictures))
+    if out is not None:
+        logger.info(f"{out}: open it in a browser")
+
+
+# What it is, split, how many, of how many, some of them.
+_Line = tuple[str, str, int, int, str]
+# Title -> bar -> how many.
+_Bars = dict[str, dict[str, int]]
+
+
+def _findings(config: FinetuningRun) -> tuple[list[_Line], _Bars]:
+    """What is odd in the data of a run, and pictures of them."""
     settled, vocabulary = settle(config)
     pieces = vocabulary.removesuffix("\n").split("\n")
     tokenizer = Tokenizer.of(pieces, settled.tokenizer.settings)
@@ -66,39 +86,48 @@ def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
             splits[f"dev{ending}"] = rows
         else:
             logger.info(f"{path} is not looked at: {'no rows' if is_there else 'it is not there'}")
-    # What it is, split, how many, of how many, some of them.
-    lines: list[tuple[str, str, int, int, str]] = []
-    pictures: dict[str, dict[str, int]] = {}
-    most = config.train.max_length
-    edges = [most * i // 8 for i in range(1, 9)]
-    sizes = [*(f"up to {edge}" for edge in edges), f"more than {most}"]
+    lines: list[_Line] = []
+    pictures: _Bars = {}
     for split, rows in splits.items():
         lengths = _lengths(rows, task, tokenizer)
         odd = _odd(rows) | ({} if split == "train" else _leaks(rows, splits["train"]))
-        odd[f"more than {most} tokens"] = {int(i): "" for i in np.flatnonzero(lengths > most)}
-        for what, found in odd.items():
-            first = [f"{rows.where(row)}{more}" for row, more in [*found.items()][:_FIRST]]
-            lines.append((what, split, len(found), len(rows), "; ".join(first)))
-        counts = count_words_of_texts((t for row in _texts(rows) for t in row), tokenizer.settings)
-        ids = tokenizer.tokenize(tf.constant([*counts], tf.string)).to_list()
-        words = zip(counts.items(), ids, strict=True)
-        unknown = collections.Counter({w: n for (w, n), each in words if tokenizer.unk_id in each})
-        first = [f"{word} ({count})" for word, count in unknown.most_common(_FIRST)]
-        lines.append(("[UNK] words", split, unknown.total(), counts.total(), "; ".join(first)))
-        names = collections.Counter(n for each in rows.targets or () for n in _names(each))
-        common = names.most_common(_BARS)
-        lines += [(f"class {name}", split, count, names.total(), "") for name, count in common]
-        of_sizes = collections.Counter(np.searchsorted(edges, lengths).tolist())
-        pictures[f"{split}: tokens of a row"] = {size: of_sizes[i] for i, size in enumerate(sizes)}
-        pictures[f"{split}: [UNK] words"] = dict(unknown.most_common(_BARS))
-        pictures[f"{split}: classes"] = dict(common)
-    for what, split, count, of, some in lines:
-        share = f"{count:>7} of {of:<7} {count / max(of, 1):6.1%}"
-        print(escaped(f"{what:32} {split:5} {share}  {some}".rstrip()))
-    if out is not None:
-        page = TEMPLATES.get_template("bert_tf/interpret/data_quality.html")
-        write_text(out, page.render(title=config.data.path, lines=lines, pictures=pictures))
-        logger.info(f"{out}: open it in a browser")
+        of_split, drawn = _of_split(split, rows, lengths, odd, config.train.max_length, tokenizer)
+        lines += of_split
+        pictures |= drawn
+    return lines, pictures
+
+
+def _of_split(
+    split: str,
+    rows: Columns,
+    lengths: np.ndarray,
+    odd: dict[str, dict[int, str]],
+    most: int,
+    tokenizer: Tokenizer,
+) -> tuple[list[_Line], _Bars]:
+    """The findings of one split, whose rows have these lengths in tokens; `most` are read."""
+    lines = []
+    odd[f"more than {most} tokens"] = {int(i): "" for i in np.flatnonzero(lengths > most)}
+    for what, found in odd.items():
+        first = [f"{rows.where(row)}{more}" for row, more in [*found.items()][:_FIRST]]
+        lines.append((what, split, len(found), len(rows), "; ".join(first)))
+    counts = count_words_of_texts((t for row in _texts(rows) for t in row), tokenizer.settings)
+    ids = tokenizer.tokenize(tf.constant([*counts], tf.string)).to_list()
+    words = zip(counts.items(), ids, strict=True)
+    unknown = collections.Counter({w: n for (w, n), each in words if tokenizer.unk_id in each})
+    first = [f"{word} ({count})" for word, count in unknown.most_common(_FIRST)]
+    lines.append(("[UNK] words", split, unknown.total(), counts.total(), "; ".join(first)))
+    names = collections.Counter(n for each in rows.targets or () for n in _names(each))
+    common = names.most_common(_BARS)
+    lines += [(f"class {name}", split, count, names.total(), "") for name, count in common]
+    edges = [most * i // 8 for i in range(1, 9)]
+    sizes = [*(f"up to {edge}" for edge in edges), f"more than {most}"]
+    of_sizes = collections.Counter(np.searchsorted(edges, lengths).tolist())
+    return lines, {
+        f"{split}: tokens of a row": {size: of_sizes[i] for i, size in enumerate(sizes)},
+        f"{split}: [UNK] words": dict(unknown.most_common(_BARS)),
+        f"{split}: classes": dict(common),
+    }
 
 
 def _texts(rows: Columns) -> list[list[str]]:

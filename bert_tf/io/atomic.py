@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from bert_tf.errors import UserError
 from bert_tf.io import locks, remote
@@ -157,8 +158,22 @@ def locked(path: str | os.PathLike) -> Iterator[bool | None]:
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Writes `text` to `path` as UTF-8, atomically. Raises UserError as `atomic_path`."""
-    with atomic_path(path, is_file=True) as new:
-        new.write_text(text, encoding="utf-8", newline="\n")
+    with text_file(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def text_file(path: str | os.PathLike) -> Iterator[TextIO]:
+    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed before the work.
+
+    Raises:
+        UserError: as `atomic_path`.
+    """
+    with (
+        atomic_path(path, is_file=True) as new,
+        open(new, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
 
 
 def make_folder(path: str | os.PathLike) -> None:

@@ -113,3 +113,10 @@ def test_an_export_finds_the_same(model, pairs, tmp_path):
     for name, path in {"keras": model, "saved": str(tmp_path / "saved")}.items():
         assert mine(path, pairs, tmp_path / f"{name}.jsonl", "--negatives", "2") == 0
     assert (tmp_path / "keras.jsonl").read_text() == (tmp_path / "saved.jsonl").read_text()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(pairs, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "mined.jsonl"
+    assert mine("no model", pairs, out) == 2
+    assert f"cannot write {out.parent} (" in capsys.readouterr().err
