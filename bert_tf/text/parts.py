@@ -35,7 +35,8 @@ def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any
             matter.
         **options: those of `tf.function`.
     """
-    function = tf.function(compute, autograph=False, **options)
+    # `compute` may have other arguments, with defaults.
+    function = tf.function(lambda inputs: compute(inputs), autograph=False, **options)
 
     def call(inputs: Any) -> Any:
         # No size is known to the function, so other sizes need no other trace.
