@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.text.parts import map_in_chunks
+from tests.tasks import tiny_objects as tiny
 
 
 @pytest.fixture
@@ -41,3 +43,18 @@ def test_a_row_longer_than_a_chunk_is_taken_alone(double):
 
     assert outputs["twice"].shape == (2, 5)
     assert double.seen == [1, 1]
+
+
+def test_answering_and_evaluating_trace_a_model_once():
+    traced = []
+
+    class Traced(bert_tf.TextClassifier):
+        def vectors_of(self, inputs, training=False):
+            traced.append(inputs)
+            return super().vectors_of(inputs, training)
+
+    model = Traced(tiny.encoder(), tiny.tokenizer(), labels=["bad", "good"])
+    traced.clear()
+    model.predict(tiny.TEXTS, verbose=0)
+    model.evaluate(tiny.TEXTS, tiny.LABELS, verbose=0)
+    assert len(traced) == 1
