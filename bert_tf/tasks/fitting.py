@@ -1,6 +1,7 @@
 """Training and evaluation on strings: Keras's `fit` and `evaluate`, and what they prepare."""
 
 import contextlib
+import inspect
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -59,6 +60,7 @@ def fit(
     teacher: Any = None,
     distillation: DistillationLosses | Mapping[str, Any] | None = None,
     lora: int | LoraConfig | Mapping[str, Any] | None = None,
+    few_shot: bool = False,
 ) -> keras.callbacks.History:
     """Keras's `fit`, on strings or on ids.
 
@@ -88,6 +90,7 @@ def fit(
             (LoRA): their rank, or a dict of the keys of `train.lora` in
             docs/reference/configuration.md. Afterwards the updates are a part of the weights; see
             `save_adapter`. A learning rate ten times as high is usual.
+        few_shot: learns from few texts, such as 8 of each label; for a `TextClassifier`.
         epochs: as in Keras, and so are all parameters that are not named here.
 
     Returns:
@@ -97,6 +100,8 @@ def fit(
         UserError: inputs or targets that do not fit the model or each other; one sentence with
             the position.
     """
+    if few_shot:
+        return _fit_few(model, locals())
     x, validation_data = (inputs.of_generator(each, False) for each in (x, validation_data))
     x, y = inputs.of_table(model, x, y)
     options: dict[str, Any] = {
@@ -179,6 +184,18 @@ def fit(
             return EncoderModel.fit(model, batches, shuffle=False, **options)
         except tf.errors.InvalidArgumentError as error:
             raise _explained(error) from None
+
+
+def _fit_few(model: Any, arguments: Mapping[str, Any]) -> keras.callbacks.History:
+    """`fit` with `few_shot`, of these arguments."""
+    train = getattr(model, "_fit_few_shot", None)
+    if train is None:
+        raise UserError(
+            f"few_shot is for a TextClassifier, not for a {type(model).__name__}; remove it"
+        )
+    parameters = inspect.signature(fit).parameters
+    given = {n: v for n, v in arguments.items() if v is not parameters[n].default}
+    return train(**{n: v for n, v in given.items() if n not in ("model", "few_shot")})
 
 
 def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:

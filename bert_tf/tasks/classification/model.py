@@ -16,7 +16,7 @@ from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks import long_texts
-from bert_tf.tasks.classification import few_shot as few_shot_training
+from bert_tf.tasks.classification import few_shot
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.embedding.pooling import normalized, pool
 from bert_tf.tasks.task_model import Predicted, TaskModel
@@ -134,13 +134,11 @@ class TextClassifier(TaskModel):
         own = {"pooling": pooling, "normalize": self.normalize}
         return super().settings | {name: value for name, value in own.items() if value}
 
-    @checked
-    def fit(
-        self, x: Any = None, y: Any = None, *args: Any, few_shot: bool = False, **kwargs: Any
+    def _fit_few_shot(
+        self, x: Any = None, y: Any = None, **options: Any
     ) -> keras.callbacks.History:
-        if few_shot:
-            return few_shot_training.train(self, x, y, *args, **kwargs)
-        return super().fit(x, y, *args, **kwargs)
+        """`fit` with `few_shot`; see the class."""
+        return few_shot.train(self, x, y, **options)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if self.pooling is None:

@@ -110,3 +110,5 @@ def test_what_cannot_be_learned_from_is_one_sentence(x, y, options, message):
     clf = objects.multi_labeller(labels=["a", "b"])
     with pytest.raises(UserError, match="all texts have the label 'a'; few_shot requires"):
         clf.fit(["cat", "dog"], [["a"], ["a", "b"]], **FAST)
+    with pytest.raises(UserError, match="is for a TextClassifier, not for a TextRegressor; remove"):
+        objects.regressor().fit(TEXTS, [1.0] * len(TEXTS), **FAST)
