@@ -35,7 +35,7 @@ from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import SpanRules, decode
 from bert_tf.tasks.question_answering.squad import (
     Answer,
-    Span,
+    AnswerSpan,
     answer_bytes,
     given_texts,
     ids_of,
@@ -237,7 +237,7 @@ def _our_windows(questions: Columns, tokenizer: Tokenizer) -> Iterator[Chunk]:
         chunk = questions.take(range(first, min(first + _CHUNK, len(questions))))
         asked, contexts = chunk.values
         windows = preprocess((asked, contexts))
-        starts, ends = find_answers(windows, *Span().numbers(chunk).T)
+        starts, ends = find_answers(windows, *AnswerSpan().numbers(chunk).T)
         yield Chunk(windows, contexts, starts.numpy(), ends.numpy())
 
 

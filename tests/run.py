@@ -168,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
         type=int,
         default=min(4, len(os.sched_getaffinity(0))),
         metavar="N",
-        help="processes at a time, each of at most 2.5 GiB (%(default)s)",
+        help="processes at a time, each of at most 4 GiB (%(default)s)",
     )
     arguments, options = parser.parse_known_args(argv)
     groups = [*GROUPS] if "all" in arguments.only else arguments.only
