@@ -243,8 +243,10 @@ class FrozenTask(Answers):
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have longer texts than the export reads; 0 if it does not say."""
         if self._saved is not None and self._saved.record is not None:
-            # Three tokens are special, and a text has no more others than bytes.
-            most = max(self._saved.record.lengths) - 3
+            settings, template = self.settings, "hypothesis_template"
+            added = [settings.get(template, ""), *(settings.get("prompts") or {}).values()]
+            # Three tokens are special, and a text has at most as many others as it has bytes.
+            most = max(self._saved.record.lengths) - 3 - sum(len(encoded(each)) for each in added)
             texts = [[*map(_in_bytes, column)] for column in columns]
             rows = rows_of(texts, [*map(str, range(len(texts)))])
             if all(row_length(row) <= most for row in rows):

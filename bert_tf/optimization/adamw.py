@@ -17,7 +17,7 @@ from bert_tf.optimization.base import BertOptimizer
 
 
 class _Numbers(NamedTuple):
-    """Scalars of an update. `given` is the rate that they are made from."""
+    """Scalars of an update. They keep the rate `given`, whose id stands for it meanwhile."""
 
     given: tf.Tensor
     rate: tf.Tensor
@@ -88,7 +88,7 @@ class AdamW(BertOptimizer):
             grad=gradient,
         )
 
-    def _numbers(self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float) -> "_Numbers":
+    def _numbers(self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float) -> _Numbers:
         """The arguments of the operation for all weights with a dtype and a factor of the rate."""
         rate = tf.cast(learning_rate, dtype) * factor
         # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That

@@ -419,7 +419,7 @@ class TaskModel(EncoderModel):
     def read(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """One or two columns of texts, string [batch], as tokens; a graph holds the reader once."""
         key = f"reader with {self.traced_settings}"
-        return self._once(key, lambda: shared(long_texts.reader(self).__call__))(list(texts))
+        return self._once(key, lambda: shared(long_texts.reader(self)))(list(texts))
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, made once until the graphs of this model are forgotten."""

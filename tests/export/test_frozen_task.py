@@ -12,6 +12,7 @@ from bert_tf.asking.record import RECORD_FILE, Record
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.export.litert.lite_file import read
+from tests.tasks import tiny_objects
 
 
 @pytest.fixture
@@ -188,3 +189,15 @@ def test_texts_that_are_cut_are_counted(frozen, models, capsys):
     assert "max_length" not in capsys.readouterr().err
     task.predict([cut, whole, cut], verbose=0)
     assert f"2 of 3 inputs have more than {length} tokens (max_length)" in capsys.readouterr().err
+
+
+def test_words_that_a_model_adds_count_too(tmp_path, capsys):
+    model = tiny_objects.zero_shot(
+        hypothesis_template="the cat sat on the mat and {}", max_length=9
+    )
+    model.export(tmp_path / "model")
+    said = "1 of 1 inputs have more than 9 tokens (max_length)"
+    for each in (model, bert_tf.load(tmp_path / "model")):
+        capsys.readouterr()
+        each.predict(["cat"], labels=["dog"], verbose=0)
+        assert said in capsys.readouterr().err
