@@ -105,6 +105,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
 
     Args:
+        total: number of steps; None if it is not known.
         start: number of steps that were done before.
         amount: the number of units in the first n steps; by default a step is a unit.
     """
@@ -112,7 +113,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def __init__(
         self,
         title: str,
-        total: int,
+        total: int | None,
         start: int = 0,
         unit: str = "it",
         amount: Callable[[int], float] = float,
@@ -151,9 +152,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         last = step == self._total and now - self._began >= _SHORT_SECONDS
         if last and not self._said_last or line and now - self._spoken >= _LINE_SECONDS:
             self._spoken, self._said_last = now, last
-            logger.info(
-                f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip()
-            )
+            done = f"{step}" if self._total is None else f"{step}/{self._total}"
+            logger.info(f"{self._title}: {done}  {rate}  {left}  {text}".rstrip())
 
     def close(self) -> None:
         """Ends the bar, and shows the cursor again."""
@@ -169,8 +169,11 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         then, before = self._moments[0]
         done = self._amount(step)
         rate = (done - self._amount(before)) / max(now - then, 1e-9)
+        speed = f"{rate:,.0f} {self._unit}/s"
+        if self._total is None:
+            return speed, ""
         left = (self._amount(self._total) - done) / rate if rate else 0.0
-        return f"{rate:,.0f} {self._unit}/s", clock(left)
+        return speed, f"{clock(left)} left"
 
     def _open_bar(self, start: int) -> None:
         from rich import console, progress
@@ -180,7 +183,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TextColumn("{task.fields[rate]}"),
-            progress.TextColumn("{task.fields[left]} left  {task.fields[metrics]}"),
+            progress.TextColumn("{task.fields[left]}  {task.fields[metrics]}"),
             console=console.Console(stderr=True),
         )
         bar.add_task(self._title, total=self._total, completed=start, rate="", left="", metrics="")

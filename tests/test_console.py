@@ -55,6 +55,14 @@ def test_a_line_tells_rate_and_time_left(clock, capsys):
     assert capsys.readouterr().err == "reading: 40/100  2 rows/s  0:30 left  loss 0.5\n"
 
 
+def test_work_of_unknown_length_has_a_rate(clock, capsys):
+    bar = Progress("reading", None, unit="rows")
+    clock[0] += 20
+    bar.update(40, line=True)
+
+    assert capsys.readouterr().err == "reading: 40  2 rows/s\n"
+
+
 def test_steps_of_different_size_count_for_what_they_are(clock, capsys):
     # Ten steps of 5 tokens, then ten of 50.
     bar = Progress("training", 20, 0, "tokens", lambda step: 5 * step + 45 * max(0, step - 10))

@@ -9,16 +9,19 @@ import difflib
 import glob
 import itertools
 import json
+import logging
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.console import logger
+from bert_tf.console import Progress, logger
 from bert_tf.data.tfds import SPLITS, one_line
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.io.remote import fetched, is_file
+from bert_tf.io.atomic import make_folder
+from bert_tf.io.remote import cache_folder, fetched, is_file
 
 FORMATS = ("parquet", "datasets")
 
@@ -28,10 +31,15 @@ _READ = 1024
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
 _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parquet")
+# A data set that is read as a stream begins with this; so may its split end, as in train[:1000].
+_STREAM = "stream:/"
+_FIRST_ROWS = re.compile(r"(.+)\[:(\d+)\]")
 # What `Dataset.save_to_disk` writes next to the rows.
 _SAVED = "state.json"
 # On the Hub: owner/name or name, a configuration, a revision.
-_HUB = re.compile(r"(?:hf:/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?")
+_HUB = re.compile(
+    r"(?:(?:hf|stream):/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?"
+)
 _TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
 _LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
 
@@ -244,7 +252,8 @@ def read(path: Path) -> DataTable:
     """The rows of a file, a glob or a folder, or else of a split of the data set `path.parent`.
 
     Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
-    configuration and a revision.
+    configuration and a revision. `stream://nyu-mll/glue/mnli` reads it as a stream: no file of it
+    is kept, and of a split such as train[:1000] no more is read than that.
 
     >>> import pyarrow.parquet
     >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["a film"]}), "films.parquet")
@@ -264,6 +273,9 @@ def read(path: Path) -> DataTable:
     if not (files or is_saved or is_split and (path.parent.is_dir() or named)):
         kinds = ", ".join(_KINDS)
         raise UserError(f"{path}: no such file or split; files end in {kinds}; check data.path")
+    log = logging.getLogger("datasets")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # the error below says what it would print
     try:
         if files:
             names = [*map(str, files)]
@@ -273,12 +285,23 @@ def read(path: Path) -> DataTable:
             found = datasets.load_from_disk(str(path))
         elif path.parent.is_dir() or named is None:
             found = datasets.load_dataset(folder, split=path.name)
+        elif folder.startswith(_STREAM):
+            first = _FIRST_ROWS.fullmatch(path.name)
+            found = datasets.load_dataset(
+                *named.group(1, 2),
+                revision=named[3],
+                split=first[1] if first else path.name,
+                streaming=True,
+            )
+            found = found.take(int(first[2])) if first else found
         else:
             found = datasets.load_dataset(named[1], named[2], revision=named[3], split=path.name)
     # Hub, files and the scripts of data sets fail in many ways.
     except Exception as error:
         cause: Any = error.__cause__ or error
         raise UserError(f"{path} cannot be read by datasets: {one_line(cause)}") from error
+    finally:
+        log.setLevel(level)
     return of_object(found, str(path))
 
 
@@ -315,9 +338,38 @@ def of_object(given: Any, source: str) -> DataTable:
         if isinstance(given, Mapping):
             raise UserError(f"{source} has the splits {', '.join(given)}; give one of them")
         if not hasattr(given, "data"):
-            raise UserError(f"{source} is a stream, and rows are read in any order; give a Dataset")
+            return DataTable(_of_stream(given, source, pyarrow), source)
         # Rows that were selected or shuffled have indices, and are copied.
         is_whole = given._indices is None
         return DataTable(given.data.table if is_whole else given.with_format("arrow")[:], source)
     except pyarrow.ArrowException as error:
         raise UserError(f"{source} cannot be read as columns: {one_line(error)}") from error
+
+
+def _of_stream(stream: Any, source: str, pyarrow: Any) -> Any:
+    """The rows of an `IterableDataset`, in mapped files that go with the table."""
+    ipc, parts, done = optional("pyarrow.ipc", "datasets", source), [], 0
+    folder = cache_folder()
+    make_folder(folder)
+    try:
+        with Progress(f"{source}, read once", None, unit="rows") as progress:
+            if stream.features is None:
+                batches = map(pyarrow.table, stream.iter(_READ))
+            else:
+                batches = stream.with_format("arrow").iter(_READ)
+            # Without features, a column may be None in the first rows and of texts in others.
+            for schema, tables in itertools.groupby(batches, lambda table: table.schema):
+                with tempfile.NamedTemporaryFile(dir=folder, prefix="stream.") as file:
+                    with ipc.new_file(file, schema) as writer:
+                        for table in tables:
+                            writer.write_table(table)
+                            progress.update(done := done + len(table), line=True)
+                    file.flush()
+                    parts.append(ipc.open_file(pyarrow.memory_map(file.name)).read_all())
+    # The Hub and the functions of a stream fail in many ways.
+    except Exception as error:
+        cause: Any = error.__cause__ or error
+        raise UserError(f"{source} cannot be read as a stream: {one_line(cause)}") from error
+    if not parts:
+        raise UserError(f"{source} is a stream without rows")
+    return pyarrow.concat_tables(parts, promote_options="default")

@@ -118,7 +118,7 @@ def test_wrong_columns_are_named_with_those_that_are_there():
         twice.check_texts(["text"])
 
 
-def test_what_cannot_be_read_is_one_sentence(tmp_path, data_set):
+def test_what_cannot_be_read_is_one_sentence(tmp_path, data_set, caplog):
     (tmp_path / "bad.parquet").write_bytes(b"no parquet")
     (tmp_path / "other.txt").write_text("text")
     (tmp_path / "folder").mkdir()
@@ -132,14 +132,48 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path, data_set):
         with pytest.raises(UserError, match=said) as error:
             arrow.read(tmp_path / name)
         assert "\n" not in str(error.value)
+    assert not caplog.records
     with pytest.raises(UserError, match="no such folder/train: no such file or split"):
         arrow.read(Path("no such folder/train"))
     with pytest.raises(UserError, match="cannot be read by datasets: "):
         arrow.read(Path("nobody/nothing/train"))  # the tests are offline
     with pytest.raises(UserError, match="x has the splits train; give one of them"):
         arrow.of_object(datasets.DatasetDict({"train": data_set}), "x")
-    with pytest.raises(UserError, match="x is a stream"):
-        arrow.of_object(data_set.to_iterable_dataset(), "x")
+
+
+def test_a_stream_is_read_once_to_a_file_that_goes_with_its_rows(tmp_path, monkeypatch, data_set):
+    monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path / "cache"))
+    stream = data_set.to_iterable_dataset()
+    assert arrow.is_table(stream)
+    table = arrow.of_object(stream, "x")
+    assert table.classes("label") == ("bad", "good")
+    assert [*table.rows(["text", "label"])] == NAMED
+    assert [*arrow.of_object(stream.skip(1).take(1), "x").rows(["text", "label"])] == NAMED[1:2]
+    assert not [*(tmp_path / "cache").iterdir()]
+
+
+def test_a_stream_may_know_the_types_of_its_columns_late(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path))
+    rows = [{"n": n, "text": None if n < 1500 else "late"} for n in range(3000)]
+    stream = datasets.IterableDataset.from_generator(lambda: iter(rows))
+    table = arrow.of_object(stream, "x")
+    table.check_texts(["text"])
+    assert [*table.rows(["n", "text"])] == rows
+
+
+def test_a_stream_that_fails_or_is_empty_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path / "cache"))
+
+    def broken():
+        yield {"text": "a film"}
+        raise OSError("the connection is lost")
+
+    make = datasets.IterableDataset.from_generator
+    with pytest.raises(UserError, match="x cannot be read as a stream: .*the connection is lost"):
+        arrow.of_object(make(broken), "x")
+    with pytest.raises(UserError, match="x is a stream without rows"):
+        arrow.of_object(make(lambda: iter([])), "x")
+    assert not [*(tmp_path / "cache").iterdir()]
 
 
 def test_the_extra_is_named_where_it_is_missing(tmp_path, monkeypatch):
@@ -183,16 +217,20 @@ for name in sys.argv[1:]:
 
 def test_a_name_on_the_hub_goes_through_its_endpoint(tmp_path, data_set):
     pq.write_table(data_set.data.table, tmp_path / "a.parquet")
-    names = ["org/films/train", "hf://org/films@main/train[:1]", "org/films/dev"]
+    streams = ["stream://org/films/train[:2]", "stream://org/films@main/train"]
+    names = ["org/films/train", "hf://org/films@main/train[:1]", "org/films/dev", *streams]
     command = [sys.executable, "-c", PROGRAM, *names]
     environment = os.environ | {"HF_HOME": str(tmp_path / "home"), "PYTHONPATH": os.getcwd()}
     files = {"train-00000-of-00001.parquet": (tmp_path / "a.parquet").read_bytes()}
     with hub(files) as endpoint:
         environment |= {"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"}
+        environment |= {"BERT_TF_CACHE": str(tmp_path / "cache")}
         online = subprocess.run(command, env=environment, capture_output=True, text=True)
-    first, part, unknown = online.stdout.splitlines()
+    first, part, unknown, *streamed = online.stdout.splitlines()
+    assert streamed == ["['a film', 'a play']", first], online.stderr
     assert (first, part) == ("['a film', 'a play', 'a song']", "['a film']"), online.stderr
     assert unknown.startswith("org/films/dev cannot be read by datasets: ValueError: Unknown split")
+    assert not [*(tmp_path / "cache").iterdir()]
     # What was fetched is read without a Hub.
     environment |= {"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://127.0.0.1:9"}
     offline = subprocess.run(command[:4], env=environment, capture_output=True, text=True)

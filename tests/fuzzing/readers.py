@@ -13,18 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datasets
 import h5py
 import keras
 import numpy as np
+import pyarrow
 import tensorflow as tf
 from hypothesis import strategies as st
+from pyarrow import feather, parquet
 
 from bert_tf import TextClassifier
 from bert_tf.asking.record import RECORD_FILE, Record, to_json
 from bert_tf.asking.row_files import read_blocks
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files
 from bert_tf.config.reading import load_config
-from bert_tf.data import tables
+from bert_tf.data import arrow, tables
 from bert_tf.data.corpora import corpus
 from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
 from bert_tf.data.records.data import RecordData
@@ -49,6 +52,8 @@ from tests.export.litert import networks
 from tests.fuzzing.damage import damaged, one_damaged
 
 Files = dict[str, bytes]
+# Below the folder that is read: the copies of a reader that unpacks.
+CACHE = "cache"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +64,8 @@ class Reader:
         good: the files of a folder, by their names.
         damaged: makes them into damaged ones.
         read: reads all that is in the folder.
-        unpacks: whether it may write to the folder for temporary files, and delete there.
+        unpacks: whether it may write to the folder for temporary files and to `CACHE`, and delete
+            there.
     """
 
     good: Files
@@ -119,6 +125,8 @@ def readers(scratch: Path) -> dict[str, Reader]:
             for form, (content, words) in _RANKING.items()
         },
         "peft": _adapter(),
+        "parquet": _table(scratch, "train.parquet", parquet.write_table),
+        "arrow": _table(scratch, "train.arrow", feather.write_feather),
     }
 
 
@@ -351,6 +359,22 @@ def _adapter() -> Reader:
     files = _files_in(tiny_models.FIXTURES / "peft" / name)
     words = [b'{ "r": 2 }', b'"LORA"', b"null", b"1e999", b'"alpha_pattern"', b"lora_A"]
     return Reader(files, one_damaged(files, words), model.load_adapter)
+
+
+def _table(scratch: Path, name: str, write: Callable[[pyarrow.Table, str], None]) -> Reader:
+    """Damaged files of Arrow, which `datasets` copies to its cache."""
+    columns = {"text": ["a good film", "caf\u00e9", None], "label": ["good", "bad", "good"]}
+    write(pyarrow.table(columns), str(scratch / name))
+
+    def read(folder: Path) -> None:
+        datasets.config.HF_DATASETS_CACHE = folder / CACHE
+        table = arrow.read(folder / name)
+        table.check_texts(["text"])
+        list(table.rows(table.names))
+
+    words = [b"PAR1", b"ARROW1", b"text", b"\xff\xff\xff\xff", b"\x15", b"\x7f\xff\xff\xff"]
+    files = {name: (scratch / name).read_bytes()}
+    return Reader(files, one_damaged(files, words), read, unpacks=True)
 
 
 _HDF5_SIGNATURES = [b"TREE", b"HEAP", b"SNOD", b"OHDR", b"\x89HDF"]

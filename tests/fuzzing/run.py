@@ -22,7 +22,7 @@ from typing import Any  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 
 from bert_tf.errors import UserError  # noqa: E402
-from tests.fuzzing.readers import Files, Reader, readers  # noqa: E402
+from tests.fuzzing.readers import CACHE, Files, Reader, readers  # noqa: E402
 
 # An input takes milliseconds.
 SECONDS = 30
@@ -35,7 +35,7 @@ MOST_AT_ONCE, MOST_GROWTH = 4 << 30, 2 << 30
 _FORBIDDEN = ("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "subprocess.Popen")
 _FORBIDDEN += ("socket.connect", "pickle.find_class", "shutil.", "os.remove", "os.rename", "ctypes")
 # What a reader that unpacks does with its own temporary files.
-_DELETING = ("shutil.rmtree", "os.remove")
+_DELETING, _MOVING = ("shutil.rmtree", "os.remove"), ("shutil.move", "os.rename")
 # What else it opens: how much memory is free, and a folder below the one that it is deleting.
 _UNPACKING = (("/proc/meminfo", "r"), ("assets", None))
 
@@ -116,14 +116,15 @@ class Watch:
 
     Args:
         folder: what the reader reads.
-        temporary: where one that unpacks may write.
+        temporary: where one that unpacks may write, besides the folder's cache.
 
     Attributes:
         unpacks: whether this one does.
     """
 
     def __init__(self, folder: Path, temporary: Path):
-        self._folder, self._temporary = os.path.realpath(folder), os.path.realpath(temporary)
+        self._folder = os.path.realpath(folder)
+        self._temporary = (f"{os.path.realpath(temporary)}{os.sep}", f"{self._folder}/{CACHE}/")
         self._on = self.unpacks = False
         self._done: list[str] = []
         sys.addaudithook(self._hook)
@@ -141,6 +142,8 @@ class Watch:
             return
         if self.unpacks and event in _DELETING and self._is_temporary(*arguments[:2]):
             return
+        if self.unpacks and event in _MOVING and all(map(self._is_temporary, arguments[:2])):
+            return
         if event.startswith(_FORBIDDEN):
             self._refuse(f"a reader did {event} {arguments}")
         if event == "open" and isinstance(arguments[0], str | bytes):
@@ -157,7 +160,7 @@ class Watch:
         """Whether a path is one of temporary files; below an open folder, whose path was seen."""
         if folder not in (None, -1):
             return True
-        return os.path.realpath(os.fsdecode(path)).startswith(f"{self._temporary}{os.sep}")
+        return f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(self._temporary)
 
     def _refuse(self, what: str) -> None:
         self._done.append(what)

@@ -25,7 +25,7 @@ READERS = (
     ),
     *("corpus, document_per_file", "corpus, jsonl", "corpus, wikitext", "predict", "squad"),
     *("conll", "tsv", "csv", "jsonl", "GLUE", "codah", "swag", "ranking, jsonl", "ranking, tsv"),
-    *("ranking, triples"),
+    *("ranking, triples", "peft", "parquet", "arrow"),
 )
 
 
@@ -51,5 +51,6 @@ def test_every_reader_is_given_some(tmp_path):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("reader", READERS)
 def test_ten_thousand_inputs_each(tmp_path, reader):
-    # A model is made of each `.keras` file that is read.
-    print(fuzz(tmp_path, 2_000 if reader == ".keras" else 10_000, reader))
+    # A model is made of each `.keras` file that is read, and a copy of each table.
+    is_slow = reader in (".keras", "parquet", "arrow")
+    print(fuzz(tmp_path, 2_000 if is_slow else 10_000, reader))
