@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.io.remote import fetched
 from bert_tf.report.curves import read_curves
 from tests import tiny
 from tests.runs.killed import check_ended_equal, weights
@@ -67,8 +68,8 @@ def finish(*processes):
     return [json.loads(out.splitlines()[-1]) for out, _ in told]
 
 
-def run_two_workers(commands, place):
-    """What the chief and the worker tell of each command."""
+def two_workers(commands, place):
+    """The processes of the chief and of the worker, each with a cache of its own."""
     with socket.socket() as one, socket.socket() as other:
         for each in (one, other):
             each.bind(("localhost", 0))
@@ -77,8 +78,14 @@ def run_two_workers(commands, place):
     for index in (0, 1):
         task = {"type": "worker", "index": index}
         config = json.dumps({"cluster": {"worker": workers}, "task": task})
-        processes.append(start(1, commands, place, TF_CONFIG=config))
-    return finish(*processes)
+        cache = str(place / f"cache-{index}")
+        processes.append(start(1, commands, place, TF_CONFIG=config, BERT_TF_CACHE=cache))
+    return processes
+
+
+def run_two_workers(commands, place):
+    """What the chief and the worker tell of each command."""
+    return finish(*two_workers(commands, place))
 
 
 def assert_close(run, other):
@@ -164,6 +171,23 @@ def test_a_run_of_two_workers_is_taken_up_again(two, commands, tmp_path):
 
     check_ended_equal(tmp_path / "again", two / "finetune_mirrored")
     assert_only_the_chief_writes(*told)
+
+
+@pytest.mark.slow
+def test_two_workers_train_in_a_bucket(two, commands, tmp_path, s3):
+    command = commands(tmp_path, "finetune", "multi_worker")
+    command[3] = f"{s3.address}/run"
+    s3.proxy.fault("expired", "PUT", "step-00000008", times=10_000)
+    chief, worker = two_workers([command], tmp_path)
+    _, said = chief.communicate(timeout=250)
+    assert chief.returncode == 2 and "step-00000008" in said, said[-4000:]
+    worker.communicate(timeout=250)
+    assert worker.returncode != 0
+    assert {name.split("/")[2] for name in s3.names("run/checkpoints")} == {"step-00000004"}
+
+    s3.proxy.faults.clear()
+    run_two_workers([command], tmp_path)
+    check_ended_equal(fetched(command[3]), two / "finetune_mirrored")
 
 
 @pytest.mark.slow
