@@ -33,13 +33,15 @@ class Proxy:
         seen: method and path of every request that was passed on.
         faults: pairs of a condition on method and path, and what happens to the next requests that
             fulfil it: a key of `BROKEN`, "drop" (half of the answer, then the end), "lose" (passed
-            on, and no answer), "refuse" (no answer at all), or "slow" (a kilobyte at a time).
+            on, and no answer), "refuse" (no answer at all), "slow" (a kilobyte at a time), or
+            "stale" (a listing as it was when it was asked for before).
     """
 
     def __init__(self, host: str, port: int):
         self.seen: list[tuple[str, str]] = []
         self.faults: list[tuple[Callable[[str, str], bool], str]] = []
         self.page, self.latency = 0, 0.0
+        self._listings: dict[str, bytes] = {}
         self._lock = threading.Lock()
         proxy = self
 
@@ -100,6 +102,10 @@ class Proxy:
             response = upstream.getresponse()
             data, sent = response.read(), dict(response.getheaders())
             upstream.close()
+            if "list-type=2" in path:
+                now, then = data, self._listings.get(path)
+                data = then if what == "stale" and then is not None else now
+                self._listings[path] = now
             if what == "lose":
                 handler.close_connection = True
             else:

@@ -70,6 +70,27 @@ def test_a_run_goes_on_elsewhere_with_the_same_bits(s3, finetuning, tmp_path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed_after", [2, 4, 10])
+def test_listings_that_lag_behind_lose_nothing(s3, finetuning, tmp_path, monkeypatch, killed_after):
+    address, local = finetuning
+    settings = [*SETTINGS, "train.epochs=3", "train.keep=best"]
+    runs.finetune(load_config(local, settings), tmp_path / "local")
+    run = f"{s3.address}/runs/a"
+    with monkeypatch.context() as patch:
+        kill_after(patch, killed_after)
+        s3.proxy.fault("stale", "GET", "list-type=2", times=10_000)
+        with pytest.raises(Killed):
+            runs.finetune(load_config(address, settings), run)
+    move_to_another_machine(monkeypatch, tmp_path)
+    runs.finetune(load_config(address, settings), run)
+    assert len(s3.proxy.faults) < 9_990
+
+    s3.proxy.faults.clear()
+    move_to_another_machine(monkeypatch, tmp_path)
+    check_ended_equal(fetched(run), tmp_path / "local")
+
+
+@pytest.mark.slow
 def test_only_what_is_read_is_fetched(s3, finetuning, tmp_path, monkeypatch):
     import bert_tf
 
