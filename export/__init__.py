@@ -12,7 +12,10 @@ from typing import Any, Literal
 SAVED_MODEL, LITERT, ONNX = FORMATS = ("tf_saved_model", "litert", "onnx")
 # The options that not every format has, with their defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    SAVED_MODEL: {"freeze": False, "device": "cpu", "version": None, "inputs": None},
+    SAVED_MODEL: {
+        **{"freeze": False, "device": "cpu", "version": None, "inputs": None},
+        "calibration": None,
+    },
     LITERT: {"inputs": None, "lengths": None, "calibration": None},
     ONNX: {"inputs": None},
 }

@@ -10,11 +10,13 @@ import keras
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.embedder import poolings
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
+from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export import KINDS, LITERT, ONNX, SAVED_MODEL, Inputs, misplaced
-from bert_tf.export.litert.calibration import rows_of_file
+from bert_tf.export.calibration import MOST_ROWS, recorded, rows_of_file
+from bert_tf.export.litert.form import Row
 from bert_tf.export.saving import save_hub, save_model
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
@@ -59,15 +61,15 @@ def export_run(
             and its preprocessor as TF Hub has them.
         pooling: of kind "embedding", see `TextEmbedder`; None is that of an embedder's checkpoint,
             or else "mean".
-        precision: "float32" (the default); of a SavedModel also "bfloat16", of a LiteRT file also
-            "float16" and "int8".
+        precision: "float32" (the default) or "int8"; of a SavedModel also "bfloat16", of a LiteRT
+            file also "float16".
         freeze, version, device, inputs, lengths: see `TaskModel.export`.
         pair, unanswerable, max_length, labels: for a bare checkpoint, whether its inputs are pairs
             of texts, whether a context may hold no answer, most tokens of an input, and names of
             the classes.
         format: "tf_saved_model", "litert" or "onnx".
-        calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
-            reads them.
+        calibration: with precision "int8", a file of texts, as `bert-tf predict` reads them; a
+            SavedModel of a run needs none, as it takes rows of the run's training data.
         truncate_dim, vectors: of an embedder, see `TextEmbedder`; None is as it has them.
         abstain: the least probability of an answer, see `TextClassifier`.
 
@@ -100,10 +102,14 @@ def export_run(
         raise UserError(f"--kind hub is for --format {SAVED_MODEL}")
     if kind == "hub" and inputs is not None:
         raise UserError("--kind hub writes a model of strings and one of ids; remove --inputs")
+    if kind == "hub" and (precision == "int8" or calibration is not None):
+        raise UserError("--kind hub must stay trainable; choose another --precision than int8")
     if format != SAVED_MODEL and precision == "bfloat16":
         raise UserError(f"--precision bfloat16 is for --format {SAVED_MODEL}")
-    if format != LITERT and form.precision not in POLICIES:
-        raise UserError(f"--precision {precision} is for --format {LITERT}")
+    if format == ONNX and form.precision == "int8":
+        raise UserError(f"--precision int8 is for --format {SAVED_MODEL} or {LITERT}")
+    if format != LITERT and form.precision == "float16":
+        raise UserError(f"--precision float16 is for --format {LITERT}")
     checkpoint = from_checkpoint.find(path)
     if kind == "hub":
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
@@ -116,6 +122,8 @@ def export_run(
     else:
         model = _of_kind(checkpoint, path, kind, settings)
     rows = None if calibration is None else rows_of_file(model, calibration)
+    if format == SAVED_MODEL and precision == "int8" and rows is None:
+        rows = _training_rows(checkpoint, model, path)
     place = save_model(model, out, format, inputs, form, version, lengths, rows)
     use = "use it with ONNX Runtime" if format == ONNX else "use it with bert-tf predict"
     if format == SAVED_MODEL:
@@ -124,6 +132,20 @@ def export_run(
     else:
         logger.info(f"{place}: {place.stat().st_size / 1e6:.1f} MB; {use}")
     return place
+
+
+def _training_rows(checkpoint: Checkpoint, model: TaskModel, path: str | os.PathLike) -> list[Row]:
+    """Some rows that a run was trained on, for the ranges of integers."""
+    run = run_of(checkpoint.folder)
+    config = None if run is None else from_checkpoint.trained_with(run)
+    if not isinstance(config, FinetuningRun):
+        raise UserError(
+            f"{path} is no run with training data, so --precision int8 needs --calibration FILE: "
+            "some hundred texts like those that the model will read"
+        )
+    task = registry.family(config.task).task_class()(config, model.labels)
+    rows = task.read(next(iter(task.files("train").values())))
+    return recorded(model, lambda recording: recording.infer(rows.take(range(MOST_ROWS))))
 
 
 def _fine_tuned(

@@ -1,6 +1,7 @@
 """Writing models, and other services, as SavedModels."""
 
 import contextlib
+import dataclasses
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ class TaskService(Service):
         if inner := all_of_them.get(NETWORK):
             self._functions |= {NETWORK: endpoint(traced(inner), inner)}
         self._signatures = {name: s for name, s in all_of_them.items() if not s.is_inner}
-        self._record = record_of(model, [model.max_length], inputs, network.compute_dtype)
+        self._record = record_of(model, [model.max_length], inputs, network.precision)
         family = registry.family_of(self._record.class_name)
         self.task = family.name if family else None
 
@@ -79,6 +80,7 @@ def save_model(
         return save_lite(model, out, lite)
     if format == ONNX:
         return save_onnx(model, out, inputs, form.precision)
+    form = dataclasses.replace(form, calibration=calibration)
     services = {"": TaskService(model, ServedModel(model, form), inputs)}
     return save(services, out, version, model.origin)
 

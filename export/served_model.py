@@ -7,7 +7,7 @@ once instead of on every call.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import keras
@@ -15,8 +15,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.compat import APART_ATTRIBUTES
+from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export.fused_norms import can_fuse_norms, fuse_norms
+from bert_tf.export.integer_products import REQUIREMENT, integer_products, use_integers
+from bert_tf.export.litert.form import Row
 from bert_tf.export.precision import copied, in_precision, with_encoder
 from bert_tf.export.sharded import can_shard, sharded
 from bert_tf.text.parts import shared
@@ -33,23 +36,30 @@ class Form:
     """How an export computes.
 
     Attributes:
-        precision: "float32" or "bfloat16"; None is the one that the model computes in.
+        precision: "float32", "bfloat16" or "int8" (`bert_tf.export.integer_products`); None is the
+            one that the model computes in.
         freeze: whether the weights become constants of the graph.
         device: "cpu" places the model on the CPU, in the form that is fastest there
             (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves the device to
             the program that runs it.
+        calibration: rows of the encoder's inputs that "int8" finds its ranges with.
     """
 
     precision: str | None = None
     freeze: bool = False
     device: Device = "cpu"
+    calibration: Sequence[Row] | None = None
 
     def applied(self, model: keras.Model) -> keras.Model:
         """A model in this form, or the model itself if it is in this form already.
 
         Raises:
-            UserError: an unknown precision.
+            UserError: an unknown precision, or one that the model cannot have.
         """
+        if self.precision == "int8":
+            return self._of_integers(model)
+        if self.calibration is not None:
+            raise UserError("calibration is for precision int8; remove it, or choose int8")
         served = in_precision(model, self.precision)
         if self.device != "cpu" or not can_fuse_norms(getattr(served, "encoder", served)):
             return served
@@ -59,6 +69,25 @@ class Form:
         fuse_norms(encoder)
         if can_shard(encoder.config):
             served = with_encoder(served, sharded(encoder))
+        return served
+
+    def _of_integers(self, model: keras.Model) -> keras.Model:
+        if self.freeze or self.device != "cpu":
+            raise UserError(
+                "precision int8 is for the CPU and stores its weights as variables; remove freeze "
+                "and device"
+            )
+        if self.calibration is None:
+            raise UserError(
+                "precision int8 of a SavedModel finds its ranges with texts; give some hundred as "
+                "calibration"
+            )
+        served = copied(model, POLICIES["float32"])
+        encoder = getattr(served, "encoder", served)
+        if not can_fuse_norms(encoder):
+            raise UserError("precision int8 is for BERT's own blocks; choose another precision")
+        fuse_norms(encoder)
+        use_integers(encoder, self.calibration)
         return served
 
 
@@ -109,6 +138,11 @@ class ServedModel(SharedModel):
         """What the graph reads its weights from."""
         return self._weights.variables
 
+    @property
+    def precision(self) -> str:
+        """The precision in which it computes."""
+        return self._form.precision or self._model.compute_dtype
+
     def facts(self) -> dict[str, Any]:
         """What a model card says about the model."""
         return model_facts(self._model, self._form)
@@ -141,9 +175,12 @@ class _Stored(keras.StatelessScope):
         self._matrices: dict[int, tf.Variable] = {}
         self._vectors: dict[int, np.ndarray] = {}
         is_stored_so = model.compute_dtype == model.variable_dtype
+        integers = integer_products(getattr(model, "encoder", model))
         for weight in model.weights:
             if weight.ndim < 2:
                 self._vectors[id(weight)] = _for_serving(weight, model.compute_dtype)
+            elif product := integers.get(id(weight)):
+                self._matrices[id(weight)] = product.kernel
             elif is_stored_so:
                 self._matrices[id(weight)] = weight.value
             else:
@@ -199,10 +236,12 @@ class _Constants(keras.StatelessScope):
 def model_facts(model: keras.Model, form: Form) -> dict[str, Any]:
     """What a model card says of a model that is served in a form."""
     encoder = getattr(model, "encoder", model)
+    requires = {"requires": REQUIREMENT} if form.precision == "int8" else {}
     return {
         "class": type(model).__name__,
         "parameters": model.count_params(),
-        "precision": model.compute_dtype,
+        "precision": form.precision or model.compute_dtype,
+        **requires,
         "frozen": form.freeze,
         "device": "CPU" if form.device == "cpu" else form.device,
         "encoder": encoder.config.to_dict(),

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, texts_of, without_nan
 from bert_tf.asking.record import Record, find_saved_model
-from bert_tf.asking.session import no_signature, no_text, operation_libraries
-from bert_tf.errors import UserError
+from bert_tf.asking.session import no_signature, no_text, not_loaded, operation_libraries
 from bert_tf.io.refusals import is_out_of_memory
 
 # The function of an export that takes ids by which bert_tf answers strings.
@@ -56,7 +55,7 @@ class SavedModel(Answers):
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
+            raise not_loaded(found, error) from None
 
     @property
     def takes_ids(self) -> bool:

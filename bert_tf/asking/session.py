@@ -33,6 +33,7 @@ _INVALID, _EXHAUSTED = 3, 8
 # Bytes of a `TF_TString`.
 _STRING_SIZE = 24
 _TAG = b"serve"
+_UNKNOWN_OPERATION = re.compile(r"Op type not registered '(\w+)'")
 _LOG_LEVEL = re.compile(rb"_ZN4absl\d+lts_\d+14SetMinLogLevelENS0_18LogSeverityAtLeastE")
 
 
@@ -88,7 +89,7 @@ class SessionModel(Answers):
             meta_graph = ctypes.string_at(found.contents.data, found.contents.length)
             self._signatures = dict(_signatures(memoryview(meta_graph)))
         except (ValueError, LookupError) as error:
-            raise _damaged(path, error) from None
+            raise not_loaded(path, error) from None
         finally:
             library.TF_DeleteBuffer(found)
             library.TF_DeleteSessionOptions(options)
@@ -140,7 +141,7 @@ class SessionModel(Answers):
         except _StatusError as error:
             if error.code == _INVALID:
                 raise UserError(f"{self.path}: {error}") from None
-            raise _damaged(self.path, error) from None
+            raise not_loaded(self.path, error) from None
         finally:
             for each in (*tensors, *found):
                 library.TF_DeleteTensor(c_void_p(each))
@@ -254,7 +255,20 @@ class _StatusError(ValueError):
         self.code = code
 
 
-def _damaged(path: str, error: Exception) -> UserError:
+def not_loaded(path: str, error: Exception) -> UserError:
+    """What is wrong with a SavedModel that TensorFlow does not load.
+
+    >>> print(not_loaded("films", ValueError("Op type not registered '_QuantizedMatMul' in x")))
+    films has the operation _QuantizedMatMul, which this build of TensorFlow does not...
+    """
+    if unknown := _UNKNOWN_OPERATION.search(str(error)):
+        return UserError(
+            f"{path} has the operation {unknown[1]}, which this build of TensorFlow does not have; "
+            "export it without int8, or ask it on an x86 processor"
+            if unknown[1] == "_QuantizedMatMul"
+            else f"{path} has the operation {unknown[1]}, which is not known here; load the "
+            "library that has it"
+        )
     return UserError(f"SavedModel is damaged: {path} ({error}); export it again")
 
 

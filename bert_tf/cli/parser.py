@@ -129,7 +129,8 @@ _OF_LITE = (
     option(
         "--calibration FILE",
         "with --precision int8: texts, in a form of predict --input, from which fixed value "
-        "ranges are computed; some accelerators require these",
+        "ranges are computed; some accelerators require these, and a SavedModel takes them from "
+        "the training data of a run by default",
     ),
 )
 
@@ -346,8 +347,8 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         *_OF_VECTORS,
         option(
             "--precision",
-            "number format (default: %(default)s); bfloat16 is for SavedModels; float16 and "
-            "int8 are for LiteRT files, whose weights then take half or a quarter of the space",
+            "number format (default: %(default)s); bfloat16 is for SavedModels, float16 for LiteRT "
+            "files; int8 takes a quarter of the space",
             choices=PRECISIONS,
             default="float32",
         ),

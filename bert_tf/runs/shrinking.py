@@ -21,7 +21,7 @@ from bert_tf.config.yaml_files import Tree
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
-from bert_tf.export.litert.calibration import rows_of_file
+from bert_tf.export.calibration import rows_of_file
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.report import cores, processor

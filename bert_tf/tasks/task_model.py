@@ -49,7 +49,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export import FORMATS, SAVED_MODEL, Inputs, misplaced
-from bert_tf.export.litert.calibration import rows_of_texts
+from bert_tf.export.calibration import rows_of_texts
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
 from bert_tf.export.saving import save_model
 from bert_tf.export.served_model import Device, Form, SharedModel
@@ -755,8 +755,8 @@ class TaskModel(EncoderModel):
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
-            precision: of a SavedModel "float32" or "bfloat16", and None is the precision of the
-                model; of a LiteRT file "float32", which None is too, "float16" or "int8".
+            precision: of a SavedModel "float32", "bfloat16" or "int8", and None is the precision of
+                the model; of a LiteRT file "float32", which None is too, "float16" or "int8".
             freeze: whether the weights of a SavedModel become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the SavedModel, for example a GPU.
@@ -764,8 +764,8 @@ class TaskModel(EncoderModel):
                 is `max_length` alone.
             inputs: whether the export takes "strings", the default of a SavedModel, or "ids", mask
                 and segments, the default of a file.
-            calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
-                which fixed ranges of numbers are found.
+            calibration: for precision "int8", inputs as `predict` takes them, from which fixed
+                ranges of numbers are found; a SavedModel requires them.
             **kwargs: settings that `predict` takes for one call, such as `abstain` or `vectors`;
                 the export then has them. In other formats as in Keras.
 

@@ -44,7 +44,7 @@ def test_names_windows_and_other_options_of_the_command(models, tokenizer, tmp_p
     for options, said in (
         (["--kind", "hub"], "--kind hub is for --format tf_saved_model"),
         (["--precision", "bfloat16"], "--precision bfloat16 is for --format tf_saved_model"),
-        (["--precision", "int8"], "--precision int8 is for --format litert"),
+        (["--precision", "int8"], "--precision int8 is for --format tf_saved_model or litert"),
     ):
         command = ["export", "x", "--out", "y.onnx", "--format", "onnx", *options]
         assert main(command) == 2

@@ -211,7 +211,9 @@ def _read_rows(path: Path) -> list:
 
 
 def _read_squad(path: Path) -> list:
-    return [question.answer_bytes() for question in squad.read_squad(path)]
+    contexts, targets = (rows := squad.read_squad(path)).column("context"), rows.targets or ()
+    pairs = zip(targets, contexts, strict=False)
+    return [squad.answer_bytes(answers, context) for answers, context in pairs if answers]
 
 
 def _read_table(file_format: str) -> Callable[[Path], list]:

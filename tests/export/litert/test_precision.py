@@ -6,7 +6,7 @@ import pytest
 
 import bert_tf
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.export.litert.calibration import rows_of_texts
+from bert_tf.export.calibration import rows_of_texts
 from tests import tiny
 from tests.tasks import tiny_objects
 

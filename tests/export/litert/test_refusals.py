@@ -56,7 +56,7 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
         *(("litert", each) for each in ({"version": 1}, {"freeze": True}, {"device": "any"})),
         ("tf_saved_model", {"lengths": [8]}),
         ("openvino", {"inputs": "strings"}),
-        ("tf_saved_model", {"calibration": ["cat"]}),
+        ("onnx", {"calibration": ["cat"]}),
         ("onnx", {"freeze": True}),
     ],
 )
@@ -133,12 +133,14 @@ def test_more_masks_than_a_file_fills(lite):
         ({"kind": "hub"}, "--kind hub is for --format tf_saved_model"),
         ({"device": "any"}, "--device any is for --format tf_saved_model"),
         ({"format": "tf_saved_model", "lengths": [8]}, "--lengths is for --format litert"),
-        ({"format": "tf_saved_model", "precision": "int8"}, "--precision int8 is for --format lit"),
+        (
+            {"format": "tf_saved_model", "precision": "float16"},
+            "--precision float16 is for --format",
+        ),
         (
             {"kind": "hub", "format": "tf_saved_model", "inputs": "ids"},
             "--kind hub .* remove --inpu",
         ),
-        ({"format": "tf_saved_model", "calibration": "x"}, "--calibration is for --format litert"),
     ],
 )
 def test_options_of_the_other_format(tmp_path, options, said):

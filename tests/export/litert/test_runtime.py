@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow_text
 from ai_edge_litert.interpreter import InterpreterWithCustomOps
 
-from bert_tf.export.litert.calibration import rows_of_texts
+from bert_tf.export.calibration import rows_of_texts
 from bert_tf.export.litert.conversion import padded
 
 TEXTS = ["the cat sat", "a dog ran under the log ."]

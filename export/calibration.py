@@ -13,6 +13,8 @@ from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import Row, without_padding
 
+# So many rows decide the ranges of a SavedModel.
+MOST_ROWS = 512
 _NOTHING = (
     "the calibration has no texts; give a few hundred texts like those that the model will read"
 )
@@ -26,9 +28,7 @@ def rows_of_texts(model: Any, x: Any) -> list[Row]:
     """
     if isinstance(x, list) and not x:
         raise UserError(_NOTHING)
-    recorder = _Recorder(model)
-    type(model).answers(model.with_network(recorder), x, verbose=0)
-    return recorder.rows
+    return recorded(model, lambda recording: type(model).answers(recording, x, verbose=0))
 
 
 def rows_of_file(model: Any, path: str) -> list[Row]:
@@ -37,9 +37,13 @@ def rows_of_file(model: Any, path: str) -> list[Row]:
     lines = [line for rows, _ in blocks for line in rows]
     if not lines:
         raise UserError(_NOTHING)
+    return recorded(model, lambda r: [*batches(r, "serving_default", lines, verbose=0)])
+
+
+def recorded(model: Any, answer: Callable[[Any], Any]) -> list[Row]:
+    """The rows that a model gives its encoder while `answer` makes a copy of it answer."""
     recorder = _Recorder(model)
-    for _ in batches(model.with_network(recorder), "serving_default", lines, verbose=0):
-        pass
+    answer(model.with_network(recorder))
     return recorder.rows
 
 

@@ -1,0 +1,263 @@
+"""A form of the encoder for CPUs in which the matrix products of its blocks are of 8-bit integers.
+
+oneDNN computes such a product, its bias, GELU and the rounding of the result in one operation of
+TensorFlow, `_QuantizedMatMul` (core/kernels/mkl/mkl_qmatmul_op.cc), which only builds for x86
+processors have. Weights are rounded by the largest of each output column, and a product's input by
+one fixed range, which texts decide. A block rounds three times: before its two products of
+attention, and before the feed-forward layer, whose first product rounds its own result for the
+second. The rest, with the sums before each LayerNorm, is in float32.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.console import logger
+from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.encoder import INPUTS, Encoder
+from bert_tf.encoder.linear import Linear
+from bert_tf.export.calibration import MOST_ROWS
+from bert_tf.export.litert.form import Row
+
+# What the model card of such an export says.
+REQUIREMENT = (
+    "the operation _QuantizedMatMul of oneDNN, which TensorFlow's builds for x86 processors have; "
+    "other builds do not load the model: Op type not registered '_QuantizedMatMul'"
+)
+# A product stays in float32 if integers change its result by more than this share.
+_MOST_ERROR = 0.05
+# Tokens by which ranges are chosen, rows of a batch of them, and the shares of the largest number
+# and the exponents of `_balance` that are tried.
+_TOKENS, _BATCH = 1024, 16
+_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
+_EXPONENTS = (0.5, 0.75, 0.9, 1.0)
+_LARGEST = 127
+# What is computed with the product, by the name of the activation.
+_FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "relu": ["Relu"]}
+
+
+class IntegerProduct:
+    """What computes a `Linear` in integers, in a graph: its `call`.
+
+    Args:
+        linear: the layer, whose bias is used.
+        bound: the largest number of its input, after the division; larger ones are cut.
+        divisors: float32 [input_size], what the columns of the input are divided by and the rows of
+            the kernel are multiplied by; None is nothing.
+
+    Attributes:
+        kernel: int8 [input_size, units].
+        following: the product that takes the result and nothing else, which is then integers.
+    """
+
+    def __init__(self, linear: Linear, bound: float, divisors: np.ndarray | None = None):
+        self._linear, self._bound = linear, np.float32(bound)
+        self._factors = None if divisors is None else 1 / divisors
+        exact = linear.kernel.numpy()
+        exact = exact if divisors is None else exact * divisors[:, None]
+        self._largest, kernel = _rounded_columns(exact)
+        self.kernel = tf.Variable(kernel, trainable=False)
+        self.following: IntegerProduct | None = None
+
+    def __call__(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """[tokens, input_size], float32 or integers of int8 -> [tokens, units], the same."""
+        fused = _FUSED.get(self._linear.activation)
+        is_rounded = self.following is not None and fused is not None
+        given = [
+            self._integers(tokens),
+            tf.bitcast(self.kernel, tf.qint8),
+            tf.convert_to_tensor(self._linear.bias),
+            *map(tf.constant, (-self._bound, self._bound, -self._largest, self._largest)),
+        ]
+        if is_rounded:
+            given += map(tf.constant, (-self.following._bound, self.following._bound))
+        operations = ["BiasAdd", *(fused or []), "Requantize" if is_rounded else "Dequantize"]
+        products = _quantized_matmul(given, operations)
+        products.set_shape([None, self._linear.units])
+        if is_rounded:
+            return tf.bitcast(products, tf.int8)
+        return products if fused is not None else self._linear._activate(products)
+
+    def _integers(self, tokens: tf.Tensor) -> tf.Tensor:
+        if tokens.dtype == tf.int8:
+            return tf.bitcast(tokens, tf.qint8)
+        if self._factors is not None:
+            tokens *= self._factors
+        return tf.raw_ops.QuantizeV2(
+            input=tokens,
+            min_range=-self._bound,
+            max_range=self._bound,
+            T=tf.qint8,
+            mode="SCALED",
+            narrow_range=True,
+            round_mode="HALF_TO_EVEN",
+        ).output
+
+
+def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
+    """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
+
+    Args:
+        encoder: an encoder in float32 of `TransformerBlock`s, which nothing else uses.
+        rows: rows of the encoder's inputs, each int32 [seq_len], like those that it will read.
+    """
+    inputs, exact = _inputs_of_products(encoder, rows), []
+    for block in _blocks(encoder):
+        products = {}
+        for linear in _linears(block):
+            kernel, tokens = linear.kernel.numpy(), inputs.pop(id(linear))
+            bound, error = _best_bound(kernel, tokens)
+            divisors = None
+            # The product before rounds for this one only if nothing is divided in between.
+            follows = linear is block.output_projection and id(block.intermediate) in products
+            for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
+                balance = _balance(kernel, tokens, exponent)
+                found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
+                if its_error < error:
+                    bound, error, divisors = found, its_error, balance
+            if error > _MOST_ERROR:
+                exact.append(f"{linear.name} of {block.name}")
+                continue
+            product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
+            linear.__dict__["call"] = product
+            if follows and divisors is None:
+                products[id(block.intermediate)].following = product
+    if exact:
+        logger.info(f"int8: {len(exact)} products stay in float32: {', '.join(exact)}")
+
+
+def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
+    """The products in integers by the ids of the kernels that they replace; {} in other forms."""
+    return {
+        id(linear.kernel): product
+        for block in _blocks(encoder)
+        if isinstance(block, TransformerBlock)
+        for linear in _linears(block)
+        if isinstance(product := linear.__dict__.get("call"), IntegerProduct)
+    }
+
+
+def _blocks(encoder: Encoder) -> Iterator[TransformerBlock]:
+    for tower in encoder.towers().values():
+        yield from tower.blocks
+
+
+def _linears(block: TransformerBlock) -> tuple[Linear, ...]:
+    attention = block.attention
+    feed_forward = block.intermediate, block.output_projection
+    return attention.query_key_value, attention.output_projection, *feed_forward
+
+
+def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.ndarray]:
+    """Some inputs of each `Linear` of the blocks, float32 [tokens, input_size], by its id."""
+    linears = [linear for block in _blocks(encoder) for linear in _linears(block)]
+    found: dict[int, list[np.ndarray]] = {id(linear): [] for linear in linears}
+    chosen = sorted(rows[:MOST_ROWS], key=lambda row: len(row[INPUTS[0]]))
+    batches = [chosen[i : i + _BATCH] for i in range(0, len(chosen), _BATCH)]
+    source, kept = np.random.default_rng(0), -(-_TOKENS // len(batches))
+
+    def recording(linear: Linear) -> Any:
+        def call(tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+            numbers = tokens.numpy()
+            places = source.permutation(len(numbers))[:kept]
+            found[id(linear)].append(numbers[places])
+            return type(linear).call(linear, tokens)
+
+        return call
+
+    for linear in linears:
+        linear.__dict__["call"] = recording(linear)
+    try:
+        for batch in batches:
+            longest = len(batch[-1][INPUTS[0]])
+            encoder.encode(
+                {
+                    name: tf.constant(
+                        [np.pad(row[name], (0, longest - len(row[name]))) for row in batch]
+                    )
+                    for name in INPUTS
+                }
+            )
+    finally:
+        for linear in linears:
+            del linear.__dict__["call"]
+    return {key: np.concatenate(each) for key, each in found.items()}
+
+
+def _balance(kernel: np.ndarray, tokens: np.ndarray, exponent: float) -> np.ndarray:
+    """Divisors of the columns of an input, which share large numbers with the rows of the kernel.
+
+    As SmoothQuant (Xiao et al. 2023, equation 4): a column of LayerNorm's output may have numbers
+    many times as large as the others, and one range for all leaves few integers for these.
+    """
+    of_tokens = np.maximum(np.abs(tokens).max(axis=0), 1e-5)
+    of_kernel = np.maximum(np.abs(kernel).max(axis=1), 1e-5)
+    return of_tokens**exponent / of_kernel ** (1 - exponent)
+
+
+def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
+    """The range with the least error of the product of tokens [tokens, n], and this error.
+
+    The error is the root of the mean, over tokens, of its squared share of the exact result.
+
+    >>> bound, error = _best_bound(np.eye(2, dtype=np.float32), np.float32([[1, -0.5], [0.2, 4]]))
+    >>> round(float(bound), 2), error < 0.01
+    (4.0, True)
+    """
+    largest, rounded = _rounded_columns(kernel)
+    kernel_of_integers = rounded * (largest / _LARGEST)
+    exact = tokens @ kernel
+    # Each token counts the same: a few with large numbers would hide the error of the others.
+    scale = np.maximum(np.square(exact).sum(axis=1), 1e-30)
+    most = max(float(np.abs(tokens).max()), 1e-6)
+
+    def error(bound: float) -> float:
+        step = bound / _LARGEST
+        integers = np.clip(np.round(tokens / step), -_LARGEST, _LARGEST)
+        squares = np.square((integers * step) @ kernel_of_integers - exact).sum(axis=1)
+        return float((squares / scale).mean()) ** 0.5
+
+    errors = {share * most: error(share * most) for share in _SHARES}
+    return min(errors.items(), key=lambda each: each[1])
+
+
+def _rounded_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest number of each column, float32 [units], and int8 [input_size, units]."""
+    largest = np.maximum(np.abs(kernel).max(axis=0), 1e-12).astype(np.float32)
+    return largest, np.round(kernel / largest * _LARGEST).astype(np.int8)
+
+
+def _quantized_matmul(given: Sequence[tf.Tensor], fused: Sequence[str]) -> tf.Tensor:
+    """The internal operation, for which TensorFlow has no function in Python."""
+    attribute = tf.compat.v1.AttrValue
+
+    def types(*dtypes: tf.DType) -> Any:
+        numbers = [each.as_datatype_enum for each in dtypes]
+        return attribute(list=attribute.ListValue(type=numbers))
+
+    result = tf.float32 if fused[-1] == "Dequantize" else tf.qint8
+    outputs = [result] if result == tf.float32 else [result, tf.float32, tf.float32]
+    names = [name.encode() for name in fused]
+    attributes = {
+        "Tdevice_inputs": types(*(each.dtype for each in given)),
+        "Thost_inputs": types(),
+        "Tdevice_outputs": types(*outputs),
+        "Thost_outputs": types(),
+        "T1": attribute(type=tf.qint8.as_datatype_enum),
+        "T2": attribute(type=tf.qint8.as_datatype_enum),
+        "Tbias": attribute(type=tf.float32.as_datatype_enum),
+        "Tout": attribute(type=result.as_datatype_enum),
+        "U": attribute(type=tf.float32.as_datatype_enum),
+        "is_weight_const": attribute(b=True),
+        "is_bias_const": attribute(b=True),
+        "fused_ops": attribute(list=attribute.ListValue(s=names)),
+        "input_quant_mode": attribute(s=b"SCALED"),
+        "output_quant_mode": attribute(s=b"SCALED"),
+    }
+    graph = tf.compat.v1.get_default_graph()
+    made = graph.create_op(
+        "_QuantizedMatMul", [*given], outputs, attrs=attributes, name="integer_product"
+    )
+    return made.outputs[0]
