@@ -12,7 +12,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from rich.table import Table
 from benchmarks.speed import inputs
 from bert_tf.cli import command
 from bert_tf.config.run import FinetuningRun
-from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.calibration import MOST_ROWS, recorded
@@ -35,13 +35,15 @@ from bert_tf.runs.scoring import trained
 
 _SHAPES = ((8, 128), (1, 55))
 _ROUNDS, _STEPS = 12, 3
-_KINDS = ("float32", "bfloat16", "int8")
 
 
 def main() -> int:
     """Prints a row for each run and precision; returns the exit code, see `command.run`."""
     parser = command.module_parser("benchmarks.int8", __doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    parser.add_argument(
+        "--precisions", nargs="+", choices=(*POLICIES, "int8"), default=["float32", "int8"]
+    )
     parser.add_argument("--base", action="store_true", help="BERT-base with random weights too")
     return command.run("int8", parser, None, _work, "stopped")
 
@@ -50,7 +52,7 @@ def _work(arguments: argparse.Namespace) -> None:
     shapes = [f"{batch} x {length}, rows/s" for batch, length in _SHAPES]
     table = Table("model", "precision", "metric", "dev", *shapes)
     for path in arguments.runs:
-        _compare(table, path)
+        _compare(table, path, arguments.precisions)
     if arguments.base:
         keras.utils.set_random_seed(0)
         config = EncoderConfig(vocab_size=30522)
@@ -58,14 +60,14 @@ def _work(arguments: argparse.Namespace) -> None:
         encoder = Encoder(config)
         served = {
             kind: ServedModel(encoder, Form(kind, calibration=rows if kind == "int8" else None))
-            for kind in _KINDS
+            for kind in arguments.precisions
         }
         for kind, rates in _rates(served).items():
             table.add_row("BERT-base", kind, "", "", *rates)
     Console(width=100).print(table)
 
 
-def _compare(table: Table, path: Path) -> None:
+def _compare(table: Table, path: Path, precisions: Sequence[str]) -> None:
     run = RunFolder.open(path)
     if not isinstance(run.config, FinetuningRun):
         raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
@@ -75,7 +77,7 @@ def _compare(table: Table, path: Path) -> None:
     dev = task.read(next(iter(task.files("dev").values())))
     metric = task.best_metric_of(run.config)
     served, scores = {}, {}
-    for kind in _KINDS:
+    for kind in precisions:
         form = Form(kind, calibration=rows if kind == "int8" else None)
         network = served[kind] = ServedModel(model, form)
         scores[kind] = task.score(model, model.with_network(network).infer(dev), dev)[metric]

@@ -33,7 +33,9 @@ _MOST_ERROR = 0.05
 _TOKENS, _BATCH = 1024, 16
 _SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
 _EXPONENTS = (0.5, 0.75, 0.9, 1.0)
-_LARGEST = 127
+# The largest integers of an input, and of a kernel. Processors without VNNI add pairs of products
+# in 16 bits: with kernels of up to 127, oneDNN's sums are wrong there where numbers are large.
+_LARGEST, _LARGEST_OF_KERNEL = 127, 64
 # What is computed with the product, by the name of the activation.
 _FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "relu": ["Relu"]}
 
@@ -57,7 +59,9 @@ class IntegerProduct:
         self._factors = None if divisors is None else 1 / divisors
         exact = linear.kernel.numpy()
         exact = exact if divisors is None else exact * divisors[:, None]
-        self._largest, kernel = _rounded_columns(exact)
+        steps, kernel = _rounded_columns(exact)
+        # What the operation takes for the number that 127 stands for.
+        self._of_columns = steps * _LARGEST
         self.kernel = tf.Variable(kernel, trainable=False)
         self.following: IntegerProduct | None = None
 
@@ -69,7 +73,7 @@ class IntegerProduct:
             self._integers(tokens),
             tf.bitcast(self.kernel, tf.qint8),
             tf.convert_to_tensor(self._linear.bias),
-            *map(tf.constant, (-self._bound, self._bound, -self._largest, self._largest)),
+            *map(tf.constant, (-self._bound, self._bound, -self._of_columns, self._of_columns)),
         ]
         if is_rounded:
             given += map(tf.constant, (-self.following._bound, self.following._bound))
@@ -206,8 +210,8 @@ def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     >>> round(float(bound), 2), error < 0.01
     (4.0, True)
     """
-    largest, rounded = _rounded_columns(kernel)
-    kernel_of_integers = rounded * (largest / _LARGEST)
+    steps, rounded = _rounded_columns(kernel)
+    kernel_of_integers = rounded * steps
     exact = tokens @ kernel
     # Each token counts the same: a few with large numbers would hide the error of the others.
     scale = np.maximum(np.square(exact).sum(axis=1), 1e-30)
@@ -224,9 +228,9 @@ def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
 
 
 def _rounded_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The largest number of each column, float32 [units], and int8 [input_size, units]."""
-    largest = np.maximum(np.abs(kernel).max(axis=0), 1e-12).astype(np.float32)
-    return largest, np.round(kernel / largest * _LARGEST).astype(np.int8)
+    """What one stands for in each column, float32 [units], and int8 [input_size, units]."""
+    steps = np.maximum(np.abs(kernel).max(axis=0), 1e-12) / _LARGEST_OF_KERNEL
+    return steps.astype(np.float32), np.round(kernel / steps).astype(np.int8)
 
 
 def _quantized_matmul(given: Sequence[tf.Tensor], fused: Sequence[str]) -> tf.Tensor:

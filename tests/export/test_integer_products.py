@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.asking.session import SessionModel
 from bert_tf.encoder.encoder import INPUTS, Encoder
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export import integer_products
 from bert_tf.export.precision import copied
@@ -124,6 +125,15 @@ def test_columns_share_large_numbers_with_the_kernel():
     balance = integer_products._balance(kernel, tokens, 0.5)
     _, shared = integer_products._best_bound(kernel * balance[:, None], tokens / balance)
     assert alone > 0.2 and shared < 0.03
+
+
+def test_large_numbers_are_summed_exactly_on_every_processor():
+    linear = Linear(8)
+    linear.build((None, 768))
+    linear.set_weights([np.full((768, 8), 2.0, np.float32), np.zeros(8, np.float32)])
+    product = integer_products.IntegerProduct(linear, 3.0)
+    found = tf.function(product, autograph=False)(tf.fill([4, 768], 3.0))
+    np.testing.assert_allclose(found, np.full((4, 8), 768 * 6.0), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
