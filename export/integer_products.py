@@ -68,19 +68,20 @@ class IntegerProduct:
     def __call__(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """[tokens, input_size], float32 or integers of int8 -> [tokens, units], the same."""
         fused = _FUSED.get(self._linear.activation)
-        is_rounded = self.following is not None and fused is not None
+        following = None if fused is None else self.following
         given = [
             self._integers(tokens),
             tf.bitcast(self.kernel, tf.qint8),
             tf.convert_to_tensor(self._linear.bias),
             *map(tf.constant, (-self._bound, self._bound, -self._of_columns, self._of_columns)),
         ]
-        if is_rounded:
-            given += map(tf.constant, (-self.following._bound, self.following._bound))
-        operations = ["BiasAdd", *(fused or []), "Requantize" if is_rounded else "Dequantize"]
+        if following is not None:
+            given += map(tf.constant, (-following._bound, following._bound))
+        result = "Dequantize" if following is None else "Requantize"
+        operations = ["BiasAdd", *(fused or []), result]
         products = _quantized_matmul(given, operations)
         products.set_shape([None, self._linear.units])
-        if is_rounded:
+        if following is not None:
             return tf.bitcast(products, tf.int8)
         return products if fused is not None else self._linear._activate(products)
 
