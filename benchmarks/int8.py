@@ -2,10 +2,10 @@
 
     python -m benchmarks.int8 RUN [RUN …]
 
-For finished runs of any task but pre-training: the run's metric on its dev data, and the rows a
-second of its encoder in the form of each export, on 8 rows of 128 tokens and on 1 row of 55, in
-turns. The ranges of the integers are those of rows of the training data. `--base` also measures the
-speed of BERT-base with random weights, none of whose products has to stay in float32.
+For finished runs of any task but pre-training. The table has the run's metric on its dev data, and
+the rows per second of its encoder in the form of each export, on 8 rows of 128 tokens and on 1 row
+of 55, measured in turns. Rows of the training data decide the ranges of the integers. `--base` also
+measures the speed of BERT-base with random weights, none of whose products has to stay in float32.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.calibration import MOST_ROWS, recorded
+from bert_tf.export.calibration import rows_of_training
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
@@ -72,8 +72,7 @@ def _compare(table: Table, path: Path, precisions: Sequence[str]) -> None:
     if not isinstance(run.config, FinetuningRun):
         raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
     task, model = trained(run, "float32")
-    few = task.read(next(iter(task.files("train").values()))).take(range(MOST_ROWS))
-    rows = recorded(model, lambda recording: recording.infer(few))
+    rows = rows_of_training(task, model)
     dev = task.read(next(iter(task.files("dev").values())))
     metric = task.best_metric_of(run.config)
     served, scores = {}, {}

@@ -28,7 +28,7 @@ def rows_of_texts(model: Any, x: Any) -> list[Row]:
     """
     if isinstance(x, list) and not x:
         raise UserError(_NOTHING)
-    return recorded(model, lambda recording: type(model).answers(recording, x, verbose=0))
+    return _recorded(model, lambda recording: type(model).answers(recording, x, verbose=0))
 
 
 def rows_of_file(model: Any, path: str) -> list[Row]:
@@ -37,10 +37,16 @@ def rows_of_file(model: Any, path: str) -> list[Row]:
     lines = [line for rows, _ in blocks for line in rows]
     if not lines:
         raise UserError(_NOTHING)
-    return recorded(model, lambda r: [*batches(r, "serving_default", lines, verbose=0)])
+    return _recorded(model, lambda r: [*batches(r, "serving_default", lines, verbose=0)])
 
 
-def recorded(model: Any, answer: Callable[[Any], Any]) -> list[Row]:
+def rows_of_training(task: Any, model: Any) -> list[Row]:
+    """As `rows_of_texts`, for the first training rows of a run, given its `tasks.task.Task`."""
+    rows = task.read(next(iter(task.files("train").values()))).take(range(MOST_ROWS))
+    return _recorded(model, lambda recording: recording.infer(rows))
+
+
+def _recorded(model: Any, answer: Callable[[Any], Any]) -> list[Row]:
     """The rows that a model gives its encoder while `answer` makes a copy of it answer."""
     recorder = _Recorder(model)
     answer(model.with_network(recorder))

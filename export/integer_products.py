@@ -8,13 +8,13 @@ attention, and before the feed-forward layer, whose first product rounds its own
 second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.console import logger
+from bert_tf.console import Progress, logger
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.encoder.linear import Linear
@@ -109,28 +109,36 @@ def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
         rows: rows of the encoder's inputs, each int32 [seq_len], like those that it will read.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
-    for block in _blocks(encoder):
-        products = {}
-        for linear in _linears(block):
-            kernel, tokens = linear.kernel.numpy(), inputs.pop(id(linear))
-            bound, error = _best_bound(kernel, tokens)
-            divisors = None
-            # The product before rounds for this one only if nothing is divided in between.
-            follows = linear is block.output_projection and id(block.intermediate) in products
-            for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
-                balance = _balance(kernel, tokens, exponent)
-                found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
-                if its_error < error:
-                    bound, error, divisors = found, its_error, balance
-            if error > _MOST_ERROR:
-                exact.append(f"{linear.name} of {block.name}")
-                continue
-            product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
-            linear.__dict__["call"] = product
-            if follows and divisors is None:
-                products[id(block.intermediate)].following = product
+    with Progress("choosing ranges", len(inputs), unit="products") as progress:
+        for done, block in enumerate(_blocks(encoder), start=1):
+            exact += _use_integers(block, inputs)
+            progress.update(done * len(_linears(block)), line=True)
     if exact:
         logger.info(f"int8: {len(exact)} products stay in float32: {', '.join(exact)}")
+
+
+def _use_integers(block: TransformerBlock, inputs: Mapping[int, np.ndarray]) -> list[str]:
+    """As `use_integers`, for one block; the names of the products that stay as they are."""
+    exact, products = [], {}
+    for linear in _linears(block):
+        kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
+        bound, error = _best_bound(kernel, tokens)
+        divisors = None
+        # The product before rounds for this one only if nothing is divided in between.
+        follows = linear is block.output_projection and id(block.intermediate) in products
+        for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
+            balance = _balance(kernel, tokens, exponent)
+            found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
+            if its_error < error:
+                bound, error, divisors = found, its_error, balance
+        if error > _MOST_ERROR:
+            exact.append(f"{linear.name} of {block.name}")
+            continue
+        product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
+        linear.__dict__["call"] = product
+        if follows and divisors is None:
+            products[id(block.intermediate)].following = product
+    return exact
 
 
 def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
@@ -229,7 +237,7 @@ def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
 
 
 def _rounded_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What one stands for in each column, float32 [units], and int8 [input_size, units]."""
+    """The step of each column, float32 [units], and the integers, int8 [input_size, units]."""
     steps = np.maximum(np.abs(kernel).max(axis=0), 1e-12) / _LARGEST_OF_KERNEL
     return steps.astype(np.float32), np.round(kernel / steps).astype(np.int8)
 

@@ -15,7 +15,7 @@ from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export import KINDS, LITERT, ONNX, SAVED_MODEL, Inputs, misplaced
-from bert_tf.export.calibration import MOST_ROWS, recorded, rows_of_file
+from bert_tf.export.calibration import rows_of_file, rows_of_training
 from bert_tf.export.litert.form import Row
 from bert_tf.export.saving import save_hub, save_model
 from bert_tf.export.served_model import Device, Form
@@ -91,7 +91,7 @@ def export_run(
     given |= {"truncate_dim": truncate_dim, "vectors": vectors}
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
-    form = Form(precision or "float32", freeze, device)
+    precision = precision or "float32"
     options: dict[str, Any] = {"freeze": freeze, "device": device, "version": version}
     options |= {"inputs": inputs, "lengths": lengths, "calibration": calibration}
     if wrong := misplaced(format, options):
@@ -106,12 +106,13 @@ def export_run(
         raise UserError("--kind hub must stay trainable; choose another --precision than int8")
     if format != SAVED_MODEL and precision == "bfloat16":
         raise UserError(f"--precision bfloat16 is for --format {SAVED_MODEL}")
-    if format == ONNX and form.precision == "int8":
+    if format == ONNX and precision == "int8":
         raise UserError(f"--precision int8 is for --format {SAVED_MODEL} or {LITERT}")
-    if format != LITERT and form.precision == "float16":
+    if format != LITERT and precision == "float16":
         raise UserError(f"--precision float16 is for --format {LITERT}")
     checkpoint = from_checkpoint.find(path)
     if kind == "hub":
+        form = Form(precision, freeze, device)
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
@@ -124,7 +125,8 @@ def export_run(
     rows = None if calibration is None else rows_of_file(model, calibration)
     if format == SAVED_MODEL and precision == "int8" and rows is None:
         rows = _training_rows(checkpoint, model, path)
-    place = save_model(model, out, format, inputs, form, version, lengths, rows)
+    form = Form(precision, freeze, device, rows)
+    place = save_model(model, out, format, inputs, form, version, lengths)
     use = "use it with ONNX Runtime" if format == ONNX else "use it with bert-tf predict"
     if format == SAVED_MODEL:
         card = place / "assets.extra" / "model_card.md"
@@ -144,8 +146,7 @@ def _training_rows(checkpoint: Checkpoint, model: TaskModel, path: str | os.Path
             "some hundred texts like those that the model will read"
         )
     task = registry.family(config.task).task_class()(config, model.labels)
-    rows = task.read(next(iter(task.files("train").values())))
-    return recorded(model, lambda recording: recording.infer(rows.take(range(MOST_ROWS))))
+    return rows_of_training(task, model)
 
 
 def _fine_tuned(

@@ -1,7 +1,6 @@
 """Writing models, and other services, as SavedModels."""
 
 import contextlib
-import dataclasses
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export import INPUTS, LITERT, ONNX, SAVED_MODEL, Inputs, hub, model_card
-from bert_tf.export.litert.form import LiteForm, Row
+from bert_tf.export.litert.form import LiteForm
 from bert_tf.export.litert.saving import save_lite
 from bert_tf.export.model_card import Origin
 from bert_tf.export.onnx_file import save_onnx
@@ -45,7 +44,7 @@ class TaskService(Service):
         if inner := all_of_them.get(NETWORK):
             self._functions |= {NETWORK: endpoint(traced(inner), inner)}
         self._signatures = {name: s for name, s in all_of_them.items() if not s.is_inner}
-        self._record = record_of(model, [model.max_length], inputs, network.precision)
+        self._record = record_of(model, [model.max_length], inputs, network.facts()["precision"])
         family = registry.family_of(self._record.class_name)
         self.task = family.name if family else None
 
@@ -71,16 +70,14 @@ def save_model(
     form: Form | None = None,
     version: int | None = None,
     lengths: Sequence[int] | None = None,
-    calibration: Sequence[Row] | None = None,
 ) -> Path:
     """Writes a task model in a format, as `TaskModel.export` describes; returns its place."""
     inputs, form = inputs or INPUTS[format], form or Form()
     if format == LITERT:
-        lite = LiteForm(form.precision or "float32", lengths, inputs, calibration)
+        lite = LiteForm(form.precision or "float32", lengths, inputs, form.calibration)
         return save_lite(model, out, lite)
     if format == ONNX:
         return save_onnx(model, out, inputs, form.precision)
-    form = dataclasses.replace(form, calibration=calibration)
     services = {"": TaskService(model, ServedModel(model, form), inputs)}
     return save(services, out, version, model.origin)
 

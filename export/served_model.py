@@ -42,7 +42,7 @@ class Form:
         device: "cpu" places the model on the CPU, in the form that is fastest there
             (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves the device to
             the program that runs it.
-        calibration: rows of the encoder's inputs that "int8" finds its ranges with.
+        calibration: rows of the encoder's inputs, by which "int8" chooses its ranges.
     """
 
     precision: str | None = None
@@ -138,11 +138,6 @@ class ServedModel(SharedModel):
         """What the graph reads its weights from."""
         return self._weights.variables
 
-    @property
-    def precision(self) -> str:
-        """The precision in which it computes."""
-        return self._form.precision or self._model.compute_dtype
-
     def facts(self) -> dict[str, Any]:
         """What a model card says about the model."""
         return model_facts(self._model, self._form)
@@ -236,16 +231,15 @@ class _Constants(keras.StatelessScope):
 def model_facts(model: keras.Model, form: Form) -> dict[str, Any]:
     """What a model card says of a model that is served in a form."""
     encoder = getattr(model, "encoder", model)
-    requires = {"requires": REQUIREMENT} if form.precision == "int8" else {}
-    return {
+    facts = {
         "class": type(model).__name__,
         "parameters": model.count_params(),
         "precision": form.precision or model.compute_dtype,
-        **requires,
         "frozen": form.freeze,
         "device": "CPU" if form.device == "cpu" else form.device,
         "encoder": encoder.config.to_dict(),
     }
+    return facts | {"requires": REQUIREMENT} if form.precision == "int8" else facts
 
 
 def _for_serving(weight: keras.Variable, dtype: str) -> np.ndarray:

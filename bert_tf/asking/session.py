@@ -262,12 +262,11 @@ def not_loaded(path: str, error: Exception) -> UserError:
     films has the operation _QuantizedMatMul, which this build of TensorFlow does not...
     """
     if unknown := _UNKNOWN_OPERATION.search(str(error)):
+        is_int8 = unknown[1] == "_QuantizedMatMul"
+        remedy = "use an x86 processor, or another precision" if is_int8 else "load its library"
         return UserError(
             f"{path} has the operation {unknown[1]}, which this build of TensorFlow does not have; "
-            "export it without int8, or ask it on an x86 processor"
-            if unknown[1] == "_QuantizedMatMul"
-            else f"{path} has the operation {unknown[1]}, which is not known here; load the "
-            "library that has it"
+            f"{remedy}"
         )
     return UserError(f"SavedModel is damaged: {path} ({error}); export it again")
 

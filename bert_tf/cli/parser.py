@@ -348,7 +348,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option(
             "--precision",
             "number format (default: %(default)s); bfloat16 is for SavedModels, float16 for LiteRT "
-            "files; int8 takes a quarter of the space",
+            "files; int8 stores most weights in a quarter of the space",
             choices=PRECISIONS,
             default="float32",
         ),

@@ -31,7 +31,7 @@ _READ = 1024
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
 _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parquet")
-# A data set that is read as a stream begins with this; so may its split end, as in train[:1000].
+# The prefix of a data set that is read as a stream, and a split of which the first rows are read.
 _STREAM = "stream:/"
 _FIRST_ROWS = re.compile(r"(.+)\[:(\d+)\]")
 # What `Dataset.save_to_disk` writes next to the rows.
@@ -252,8 +252,8 @@ def read(path: Path) -> DataTable:
     """The rows of a file, a glob or a folder, or else of a split of the data set `path.parent`.
 
     Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
-    configuration and a revision. `stream://nyu-mll/glue/mnli` reads it as a stream: no file of it
-    is kept, and of a split such as train[:1000] no more is read than that.
+    configuration and a revision. `stream://nyu-mll/glue/mnli` is read as a stream: `datasets` keeps
+    no file of it, and reads no more than the first 1,000 rows of the split train[:1000].
 
     >>> import pyarrow.parquet
     >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["a film"]}), "films.parquet")
@@ -347,7 +347,7 @@ def of_object(given: Any, source: str) -> DataTable:
 
 
 def _of_stream(stream: Any, source: str, pyarrow: Any) -> Any:
-    """The rows of an `IterableDataset`, in mapped files that go with the table."""
+    """The rows of an `IterableDataset`, in mapped files that vanish with the table."""
     ipc, parts, done = optional("pyarrow.ipc", "datasets", source), [], 0
     folder = cache_folder()
     make_folder(folder)

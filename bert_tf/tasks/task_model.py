@@ -788,8 +788,8 @@ class TaskModel(EncoderModel):
                 )
             model = self.with_options(self, kwargs)
             rows = None if calibration is None else rows_of_texts(model, calibration)
-            form = Form(precision, freeze, device)
-            save_model(model, filepath, format, inputs, form, version, lengths, rows)
+            form = Form(precision, freeze, device, rows)
+            save_model(model, filepath, format, inputs, form, version, lengths)
             return
         if input_signature is None:
             raise UserError(

@@ -46,7 +46,7 @@ def rows(count=24):
 
 
 def save(model, out):
-    save_model(model, out, form=Form("int8"), calibration=rows())
+    save_model(model, out, form=Form("int8", calibration=rows()))
     return out
 
 

@@ -32,6 +32,7 @@ from bert_tf.data.corpora import corpus
 from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
 from bert_tf.data.records.data import RecordData
 from bert_tf.data.records.files import masked_crc32c
+from bert_tf.data.targets import Label, Number
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert import metadata
@@ -42,7 +43,7 @@ from bert_tf.tasks import keras_files
 from bert_tf.tasks.multiple_choice import data as choices
 from bert_tf.tasks.question_answering import squad
 from bert_tf.tasks.reranking import data as ranking
-from bert_tf.tasks.texts import glue
+from bert_tf.tasks.texts import TextData, text_files
 from bert_tf.tasks.token_classification import conll
 from bert_tf.text import Tokenizer
 from tests import tiny
@@ -225,7 +226,12 @@ def _glue() -> Reader:
 
     def read(folder: Path) -> None:
         for name in _GLUE:
-            glue.read_glue(folder / f"{name}.tsv", name)
+            is_regression, data = name == "stsb", TextData(path=str(folder), format=name)
+            target = Number() if is_regression else Label()
+            rows = text_files.read(folder / f"{name}.tsv", data, target)
+            if rows.targets is not None:
+                learned = target if is_regression else Label(target.found_in(rows))
+                learned.numbers(rows)
 
     return Reader(files, one_damaged(files, [b"label", b"sentence", b"sentence1", b"-"]), read)
 
