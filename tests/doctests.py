@@ -4,6 +4,9 @@ import ast
 import contextlib
 import doctest
 import importlib
+import inspect
+import pydoc
+import re
 from pathlib import Path
 
 from benchmarks import structure
@@ -49,27 +52,15 @@ def check(path, folder):
     assert found == (0, statements(path))
 
 
-def has_example(node):
+def documented():
+    """The functions and classes that the pages of docs/reference/python/ name."""
+    pages = (ROOT / "docs" / "reference" / "python").glob("*.md")
+    directive = re.compile(r"^\.\. auto(?:function|class):: (\S+)", re.MULTILINE)
+    return sorted({name for page in pages for name in directive.findall(page.read_text("utf-8"))})
+
+
+def has_example(name):
     """Whether the docstring of a function, or of a class or one of its methods, has an example."""
-    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-    nodes = [node, *(methods if isinstance(node, ast.ClassDef) else [])]
-    return any(">>> " in (ast.get_docstring(each) or "") for each in nodes)
-
-
-def is_record(node):
-    """Whether a definition is a class that only holds fields."""
-    if not isinstance(node, ast.ClassDef):
-        return False
-    makers = [ast.unparse(each) for each in (*node.bases, *node.decorator_list)]
-    return any("NamedTuple" in each or "dataclass" in each for each in makers) and not any(
-        isinstance(each, ast.FunctionDef) for each in node.body
-    )
-
-
-def definitions(package):
-    """(path, name, definition) of every public function and class of a package of bert_tf."""
-    for path in MODULES:
-        if path.is_relative_to(ROOT / "bert_tf" / package):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
-                    yield path, f"{module_name(path).removeprefix('bert_tf.')}.{node.name}", node
+    named = pydoc.locate(name)
+    methods = vars(named).values() if inspect.isclass(named) else []
+    return any(">>> " in (inspect.getdoc(each) or "") for each in (named, *methods))

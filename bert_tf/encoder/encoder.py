@@ -97,6 +97,18 @@ class Encoder(keras.Model):
 
     Raises:
         UserError: an unknown layout, or a configuration of another class.
+
+    >>> config = EncoderConfig(
+    ...     vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+    ...     intermediate_size=16,
+    ... )
+    >>> ids = tf.constant([[2, 7, 9, 3, 0]])
+    >>> mask = tf.constant([[1, 1, 1, 1, 0]])
+    >>> outputs = Encoder(config)(
+    ...     {"input_word_ids": ids, "input_mask": mask, "input_type_ids": tf.zeros_like(ids)}
+    ... )
+    >>> print(outputs["sequence_output"].shape, outputs["pooled_output"].shape)
+    (1, 5, 8) (1, 8)
     """
 
     def __init__(

@@ -17,22 +17,36 @@ from bert_tf.models.weighted_loss import Targets, WeightedModel
 class PreTrainer(WeightedModel):
     """The encoder with the two heads it is pre-trained with.
 
-    Called with the encoder's inputs and `masked_lm_positions`, integers [batch, predictions];
-    returns a dict of float32 logits: `masked_lm` [batch, predictions, vocab_size], computed at
-    those positions only, and `next_sentence` [batch, 2] (class 0: the second text follows the
-    first). A left-to-right language model (paper, section 5.1) is the same model: its encoder's
-    attention is "left_to_right", and every position predicts the token after it.
+        Called with the encoder's inputs and `masked_lm_positions`, integers [batch, predictions];
+        returns a dict of float32 logits: `masked_lm` [batch, predictions, vocab_size], computed at
+        those positions only, and `next_sentence` [batch, 2] (class 0: the second text follows the
+        first). A left-to-right language model (paper, section 5.1) is the same model: its encoder's
+        attention is "left_to_right", and every position predicts the token after it.
 
-    The loss is built in; `compile(optimizer)` is enough. `fit` takes (inputs, targets), where
-    targets is a dict of `masked_lm_ids` int32 [batch, predictions], `masked_lm_weights` float32
-    [batch, predictions] (0 at unused places) and `next_sentence_labels` int32 [batch].
+        The loss is built in; `compile(optimizer)` is enough. `fit` takes (inputs, targets), where
+        targets is a dict of `masked_lm_ids` int32 [batch, predictions], `masked_lm_weights` float32
+        [batch, predictions] (0 at unused places) and `next_sentence_labels` int32 [batch].
 
-    Args:
-        encoder: the encoder.
-        next_sentence: whether there is a next sentence head.
+        Args:
+            encoder: the encoder.
+            next_sentence: whether there is a next sentence head.
 
-    Raises:
-        UserError: the encoder has parts that are added only after pre-training.
+        Raises:
+    '        UserError: the encoder has parts that are added only after pre-training.
+
+        >>> import bert_tf
+        >>> config = bert_tf.EncoderConfig(
+        ...     vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+        ...     intermediate_size=16,
+        ... )
+        >>> model = PreTrainer(bert_tf.Encoder(config))
+        >>> ids = tf.constant([[2, 4, 9, 3]])
+        >>> inputs = {
+        ...     "input_word_ids": ids, "input_mask": tf.ones_like(ids),
+        ...     "input_type_ids": tf.zeros_like(ids), "masked_lm_positions": tf.constant([[1]]),
+        ... }
+        >>> {name: tuple(logits.shape) for name, logits in model(inputs).items()}
+        {'masked_lm': (1, 1, 30), 'next_sentence': (1, 2)}
     """
 
     def __init__(self, encoder: Encoder, next_sentence: bool = True, **kwargs: Any):

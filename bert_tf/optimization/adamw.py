@@ -39,6 +39,13 @@ class AdamW(BertOptimizer):
         *arguments: see `BertOptimizer`.
         bias_correction: whether the moments are corrected in update t, counted from 1.
         **options: see `BertOptimizer`.
+
+    >>> import keras
+    >>> weight = keras.Variable([1.0, -1.0], name="kernel")
+    >>> optimizer = AdamW(0.1, weight_decay=0.0, bias_correction=True)
+    >>> optimizer.apply([tf.constant([0.3, -0.2])], [weight])
+    >>> print(weight.numpy().round(4))
+    [ 0.9 -0.9]
     """
 
     def __init__(self, *arguments: Any, bias_correction: bool = False, **options: Any):
@@ -123,6 +130,13 @@ class LAMB(BertOptimizer):
     A weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay
     rate of 0 the others still are. Query, key and value of a layer are one weight here and share
     one ratio.
+
+    >>> import keras
+    >>> weight = keras.Variable([3.0, 4.0], name="kernel")
+    >>> optimizer = LAMB(0.1, weight_decay=0.0)
+    >>> optimizer.apply([tf.constant([0.2, 0.2])], [weight])
+    >>> print(weight.numpy().round(4))  # a step of 0.1 times the norm of the weight, 5
+    [2.6464 3.6464]
     """
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:

@@ -26,6 +26,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         UserError: `total_steps` is below 1, or `warmup_steps` is not between 0 and `total_steps`.
+
+    >>> rate = WarmupLinearDecay(1e-4, total_steps=100, warmup_steps=10)
+    >>> [round(float(rate(step)), 7) for step in (0, 5, 10, 55, 100)]
+    [0.0, 5e-05, 9e-05, 4.5e-05, 0.0]
     """
 
     @checked
