@@ -31,11 +31,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str, kept: str = "") -> str:
-    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays.
-
-    >>> escaped("a\n\x1b[2Jb", kept="\n") == "a\n" + r"\u001b[2Jb"
-    True
-    """
+    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays."""
     return _CONTROLS.sub(lambda m: m[0] if m[0] in kept else f"\\u{ord(m[0]):04x}", text)
 
 
@@ -103,11 +99,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     """Shows how much of a long piece of work is done, its rate, and the time that is left.
 
     Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
-
-    Args:
-        total: number of steps; None if it is not known.
-        start: number of steps that were done before.
-        amount: the number of units in the first n steps; by default a step is a unit.
+    `start` steps were done before. `amount` gives the number of units in the first n steps; by
+    default a step is a unit.
     """
 
     def __init__(
@@ -136,9 +129,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done, with those done before.
-
-        Without a bar, a line is printed now and then, if `line` allows it.
+        """Shows that `step` steps are done, with those done before. Without a bar, a line is
+        printed now and then, if `line` allows it.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
@@ -192,9 +184,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that shows the progress of work in stages.
-
-    Its arguments are the name of the stage, how much of it is done, and its total.
+    """Yields a function that shows the progress of work in stages. It takes the name of the stage,
+    how much of it is done, and its total.
     """
     shown: dict[str, Progress] = {}
 

@@ -34,7 +34,6 @@ def prepare_environment() -> None:
 
 def prepare_to_serve() -> None:
     """Sets how TensorFlow computes in a process that only answers, unless it is imported already.
-
     Variables that the user has set keep their values.
     """
     if "tensorflow" in sys.modules:
@@ -61,11 +60,7 @@ def check_backend() -> None:
 
 
 def import_keras() -> None:
-    """Imports Keras, on TensorFlow.
-
-    Raises:
-        UserError: Keras runs on another backend, or its backend cannot be imported.
-    """
+    """Imports Keras, on TensorFlow."""
     check_backend()
     try:
         import keras  # noqa: F401
@@ -78,10 +73,8 @@ def import_keras() -> None:
 
 
 def optional(module: str, extra: str, purpose: str) -> Any:
-    """A module that an extra of bert_tf installs.
-
-    Raises:
-        UserError: the module cannot be imported; the sentence begins with `purpose`.
+    """A module that an extra of bert_tf installs, for a `purpose`, which begins the UserError
+    without it.
     """
     try:
         return importlib.import_module(module)
@@ -92,11 +85,7 @@ def optional(module: str, extra: str, purpose: str) -> Any:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs the packages of an extra, wherever bert_tf was installed from.
-
-    >>> how_to_install("hub")
-    "pip install 'huggingface_hub<3,>=2.0'"
-    """
+    """The command that installs the packages of an extra, wherever bert_tf was installed from."""
     from importlib import metadata
 
     try:

@@ -222,11 +222,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def finite_number(value: Any, place: str) -> float:
-    """A value as a number. Raises UserError if it is not one of float32; `place` gives its place.
-
-    >>> finite_number(2, "score 0")
-    2.0
-    """
+    """A value as a number, which float32 must be able to hold; `place` names it in messages."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if not is_number or not abs(value) <= _LARGEST:
         raise UserError(f"{place} is {quoted(value)}, not a finite number")
@@ -234,16 +230,10 @@ def finite_number(value: Any, place: str) -> float:
 
 
 def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[str]:
-    """Names of classes as text.
+    """Names of classes as text; `place` gives the place of one of them, for messages.
 
     Whole numbers and booleans name classes too, whole numbers also as floats: pandas writes them so
-    where others are missing. `place` gives the place of one of them, for messages.
-
-    >>> class_names(["good", "bad"]), class_names([1, 0.0]), class_names([True])
-    (['good', 'bad'], ['1', '0'], ['True'])
-
-    Raises:
-        UserError: a name is missing or a fraction, or texts, numbers and booleans are mixed.
+    where others are missing. Texts, numbers and booleans cannot be mixed.
     """
     names: list[str] = []
     kinds: dict[str, int] = {}
@@ -276,11 +266,7 @@ def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[s
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of classes in their order: whole numbers as numbers, everything else as text.
-
-    >>> class_order({"10", "9", "-2"}), class_order({"good", "bad"})
-    (('-2', '9', '10'), ('bad', 'good'))
-    """
+    """Names of classes in their order: whole numbers as numbers, everything else as text."""
     if all(map(_WHOLE_NUMBER.fullmatch, names)):
         # 1 and 01 are the same number: their order is that of their texts.
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -288,14 +274,8 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels.
-
-    An empty name is an error too, because it would be taken as padding.
-
-    >>> check_class_names(["good", "bad", "good"])
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own label
+    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels. An empty
+    name is an error too, because it would be taken as padding.
     """
     for name in names:
         if whole_text(name) != name:
@@ -313,15 +293,9 @@ def check_class_names(names: Sequence[str]) -> None:
 
 
 def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
-    """The number of each class in a graph -> int32 [...].
-
-    `names` [...] are strings, or whole numbers or booleans as in `class_names`.
-
-    >>> class_numbers(tf.constant(["good", "bad"]), ("bad", "good")).numpy().tolist()
-    [1, 0]
-
-    Raises:
-        tf.errors.InvalidArgumentError: a name that is not among the classes.
+    """The number of each class in a graph -> int32 [...]; an unknown name is an
+    InvalidArgumentError. `names` [...] are strings, or whole numbers or booleans as in
+    `class_names`.
     """
     if names.dtype == tf.bool:
         names = tf.where(names, "True", "False")

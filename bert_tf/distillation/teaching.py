@@ -28,22 +28,9 @@ class Teaching:
     """The teacher of a model in training; `EncoderModel.teaching`.
 
     The teacher computes each batch from the ids that the student gets, without dropout and without
-    a gradient, so its outputs need no memory beyond the step.
-
-    Args:
-        student: the model in training; without labels it gets those of the teacher.
-        teacher: a trained model of the same task and vocabulary.
-        settings: the losses and their weights; None are the defaults.
-        labelled: whether the rows have targets; otherwise the task's own loss is left out.
-        has_metrics: whether metrics of the targets are computed. They would be wrong where only
-            some of the rows have targets.
-
-    Attributes:
-        weights: the projections of hidden states to the teacher's width, trained with the student.
-            They are used in training only.
-
-    Raises:
-        UserError: the teacher does not fit the student, or the losses do not fit the two.
+    a gradient, so its outputs need no memory beyond the step. A student without labels gets those
+    of the teacher. If the rows have no targets (`labelled`), the task's own loss is left out.
+    Metrics of the targets (`has_metrics`) would be wrong where only some of the rows have targets.
     """
 
     def __init__(
@@ -59,6 +46,7 @@ class Teaching:
         self.settings = settings or DistillationLosses()
         self.hard = self.settings.hard if labelled else 0.0
         self.has_metrics = has_metrics and labelled
+        # The projections of hidden states to the teacher's width, used in training only.
         self.weights: list[keras.Variable] = []
         self._relation_heads = self._relation_layer = 0
         self._check_losses(student)
@@ -146,12 +134,8 @@ class Teaching:
     ) -> tuple[Any, tf.Tensor]:
         """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
 
-        Args:
-            student: the model in training.
-            x, y: the inputs of the rows, and their targets; without targets, any.
-            taught: the teacher's `answers` for them.
-            hard: computes the share of the task's own loss from the outputs.
-            sums: of the whole batch, see `EncoderModel.batch_sums`.
+        `taught` are the teacher's `answers` for the rows. `hard` computes the share of the task's
+        own loss from the outputs, and `sums` are of the whole batch, see `EncoderModel.batch_sums`.
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
@@ -235,18 +219,7 @@ class Teaching:
 
 
 def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> DistillationLosses:
-    """The settings that `fit` was given as a mapping; None are the defaults.
-
-    >>> losses_of({"temperature": 4, "hidden": 1.0}).temperature
-    4.0
-    >>> losses_of({"temperature": 0})
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: distillation.temperature must be greater than 0, got 0
-
-    Raises:
-        UserError: an unknown key, or a value that does not fit.
-    """
+    """The settings that `fit` was given as a mapping; None are the defaults."""
     if given is None or isinstance(given, DistillationLosses):
         return given or DistillationLosses()
     if not isinstance(given, Mapping):

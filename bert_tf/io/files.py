@@ -24,14 +24,10 @@ _LONGEST_LINE = 2**26
 
 
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
-    """Whether there is a file at `path`, or a link to one.
+    """Whether there is a file at `path`, or a link to one; `what` names its role in messages.
 
-    >>> is_there("missing.txt")
-    False
-
-    Raises:
-        UserError: there is a folder, a pipe, a device or a socket, or a link to nothing; or the
-            file has more than `most` bytes. `what` names its role.
+    Raises UserError for a folder, a pipe, a device, a socket and a link to nothing, and for a file
+    of more than `most` bytes.
     """
     path = fetched(path, is_file=True)
     if path.is_file():
@@ -52,12 +48,7 @@ def check_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST
 
 
 def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
-    """The whole content of `path`; `what` names the file's role in error messages.
-
-    Raises:
-        UserError: the file is missing, unreadable, empty, or larger than `most`; or it is no
-            regular file.
-    """
+    """The whole content of `path`, which must not be empty."""
     try:
         check_there(path, what, most)
         data = local_path(path).read_bytes()
@@ -69,11 +60,7 @@ def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -
 
 
 def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> str:
-    """The whole text of `path`; `what` names the file's role in error messages.
-
-    Raises:
-        UserError: as `read_bytes`, or the file is not UTF-8.
-    """
+    """The whole text of `path`, which must be UTF-8."""
     data = read_bytes(path, what, most)
     try:
         return data.decode("utf-8")
@@ -86,11 +73,7 @@ def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) ->
 
 
 def first_of(files: Sequence[str | os.PathLike]) -> str:
-    """The name of some files in messages.
-
-    >>> first_of(["a.txt", "b.txt", "c.txt"])
-    'a.txt and 2 more'
-    """
+    """The name of some files in messages, such as "a.txt and 2 more"."""
     return f"{files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
@@ -113,13 +96,9 @@ def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes
 def open_maybe_gzipped(
     path: str | os.PathLike, what: str = "file"
 ) -> Iterator[tuple[io.BufferedIOBase, BinaryIO]]:
-    """Opens a file, plain or gzipped whatever its name; `what` names its role in error messages.
+    """Opens a file, plain or gzipped whatever its name.
 
-    Yields:
-        The unpacked content, and the file itself, whose position shows how much has been read.
-
-    Raises:
-        UserError: the file is missing, unreadable or broken gzip, even if only reading shows it.
+    Yields the unpacked content, and the file itself, whose position shows how much has been read.
     """
     try:
         check_there(path, what)

@@ -31,9 +31,8 @@ _LEAST_FREE = 2**20
 
 @contextlib.contextmanager
 def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
-    """Turns an error of the system that forbids writing at `path` into a `UserError`.
-
-    So it does for temporary files, without a path for these alone.
+    """Turns an error of the system that forbids writing at `path` into a `UserError`. So it does
+    for temporary files, without a path for these alone.
     """
     try:
         yield
@@ -47,7 +46,6 @@ def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
 
 def refusal(error: Exception, path: str | os.PathLike | None = None) -> UserError | None:
     """What to report of an error of the system while `path` was written; None for other errors.
-
     Without a path, what was written are temporary files.
     """
     if isinstance(error, FileNotFoundError) and "usable temporary directory" in str(error):
@@ -84,9 +82,8 @@ def _free(path: str | os.PathLike) -> int:
 
 
 def _is_about(error: OSError, path: Path) -> bool:
-    """Whether the error is about `path`, a file inside or above it, or its temporary form.
-
-    It may also be about a file that the content is read from.
+    """Whether the error is about `path`, a file inside or above it, or its temporary form. It may
+    also be about a file that the content is read from.
     """
     if error.filename is None:
         return True

@@ -46,22 +46,18 @@ _REFUSALS = (
 
 
 class Found(NamedTuple):
-    """What a store says of an object: bytes, what changes with its content, and when it did.
-
-    A folder, which stores have only in names, has the tag "".
-    """
+    """What a store says of an object. A folder, which stores have only in names, has the tag ""."""
 
     size: int
-    tag: str
-    changed: float
+    tag: str  # changes with the content
+    changed: float  # when
 
 
 class Store:
     """The objects of one scheme, by names such as "bucket/folder/file".
 
-    Raises:
-        UserError: the package of the store is not installed; and in all methods: there is no such
-            bucket, the credentials are missing or refused, or the store cannot be reached.
+    All methods raise UserError if there is no such bucket, the credentials are missing or refused,
+    or the store cannot be reached.
     """
 
     def __init__(self, scheme: str):
@@ -127,9 +123,8 @@ class Store:
                 self._check_bucket(key, error)
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
-        """Stores a small object if what is there has this tag, or is nothing if the tag is None.
-
-        Returns whether it is stored.
+        """Stores a small object if what is there has this tag, or is nothing if the tag is None;
+        returns whether it is stored.
         """
         try:
             if self.scheme == "s3":

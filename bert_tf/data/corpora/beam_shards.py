@@ -67,12 +67,8 @@ Place = tuple[str, int]
 def build(
     config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
 ) -> TokenShards:
-    """As `pretraining_data.build`, by a Beam pipeline.
-
-    The flags are Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
-
-    Raises:
-        UserError: Beam is not installed; as `pretraining_data.build`.
+    """As `pretraining_data.build`, by a Beam pipeline. The flags are Beam's own, such as
+    --runner=FlinkRunner; by default the pipeline runs here.
     """
     options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
     corpus = open_corpus(config)
@@ -144,15 +140,7 @@ def run(
 
 
 def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
-    """Lays out the shards: each is closed at the document that fills it.
-
-    >>> sizes = [((0, 0), np.array([9, 8, 7], np.uint64), np.array([6, 6, 6]))]
-    >>> lay_out(sizes, dev_fraction=0.0, shard_tokens=10)[1]["train"]  # documents 0 and 2
-    [(0, 0, 0), (0, 0, 2)]
-
-    Raises:
-        UserError: there are no documents.
-    """
+    """Lays out the shards: each is closed at the document that fills it."""
     ordered = sorted(sizes, key=lambda batch: batch[0])
     if not any(len(tokens) for _, _, tokens in ordered):
         raise UserError("the corpus has no tokens; check data.path and data.format")

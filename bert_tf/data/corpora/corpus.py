@@ -57,21 +57,15 @@ _JOINER = re.compile(r" @([-,.])@ ")
 class AnyCorpus(ABC):
     """The documents of a corpus; it can be iterated any number of times.
 
-    Iteration yields every document that has text, as the list of its sentences (str). One document
-    is in memory at a time.
-
-    Attributes:
-        parts: each of them can be read on its own.
-        size: of all of them, in bytes or documents.
-        position: how much of `size` the current iteration has passed.
-        unit, unit_size: the unit of `size` for progress bars.
+    Iteration yields every document that has text, as the list of its sentences. One document is in
+    memory at a time.
     """
 
-    unit: str
+    unit: str  # of `size`, for progress bars
     unit_size: int
-    parts: list[Any]
-    size: int
-    position = 0
+    parts: list[Any]  # each can be read on its own
+    size: int  # of all parts, in bytes or documents
+    position = 0  # how much of `size` the current iteration has passed
     # What holds the parts, and what is wrong where none has text.
     names: list[Any]
     checks = "data.path and data.split"
@@ -91,25 +85,7 @@ class AnyCorpus(ABC):
 
 
 class Corpus(AnyCorpus):
-    r"""The documents of text files.
-
-    >>> _ = Path("corpus.txt").write_text("The cat sat.\nIt slept.\n\nThe dog ran.\n")
-    >>> list(Corpus("corpus.txt", "sentence_per_line"))
-    [['The cat sat.', 'It slept.'], ['The dog ran.']]
-
-    Args:
-        path: `data.path`.
-        format: one of `FORMATS`.
-
-    Attributes:
-        parts: each file once, within a folder or a glob in the order of names.
-        size: bytes of all files.
-
-    Raises:
-        UserError: an unknown format, a path that does not exist, a folder without files, a glob
-            without matches, an empty file. While iterating: a file that is unreadable, binary, not
-            UTF-8 or not as `jsonl` says, with the line; no document with text in all of the files.
-    """
+    """The documents of text files, in one of `FORMATS`."""
 
     unit, unit_size = "kB", 1000
 
@@ -213,18 +189,7 @@ class Corpus(AnyCorpus):
 class ArrowCorpus(AnyCorpus):
     """The documents of Parquet and Arrow files, or of a data set, by `data.path` and `data.split`.
 
-    >>> import pyarrow.parquet
-    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["It ran. It sat."]}), "a.parquet")
-    >>> list(ArrowCorpus("a.parquet", None))
-    [['It ran.', 'It sat.']]
-
-    Attributes:
-        parts: stretches of the tables, by their names and first rows.
-        files: those that are on this machine.
-        size: documents of all of them.
-
-    Raises:
-        UserError: as `arrow.read`; there is no column of texts.
+    The parts are stretches of the tables, by their names and first rows.
     """
 
     unit, unit_size = "documents", 1
@@ -256,14 +221,8 @@ def _texts(path: Path) -> arrow.ArrowRows:
 class TfdsCorpus(AnyCorpus):
     """The documents of data sets of TFDS, by `data.path` and `data.split`.
 
-    Attributes:
-        parts: stretches of the splits, one for each of their files: the name of the data set, and
-            the stretch as TFDS describes it.
-        size: documents of all of them.
-
-    Raises:
-        UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
-            downloaded, is empty or holds no text. While iterating: files that are damaged.
+    The parts are stretches of the splits, one for each of their files: the name of the data set,
+    and the stretch as TFDS describes it.
     """
 
     unit, unit_size = "documents", 1
@@ -316,17 +275,7 @@ def _text_feature(name: str, builder: Any) -> str:
 
 
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
-    """Each file once that a path, a folder, a glob or a list of these names.
-
-    >>> Path("books").mkdir()
-    >>> for name in ("a.txt", "b.txt", ".hidden"):
-    ...     Path("books", name).touch()
-    >>> [str(file) for file in find_files("books")]
-    ['books/a.txt', 'books/b.txt']
-
-    Raises:
-        UserError: a path that does not exist, a folder without files, a glob without matches.
-    """
+    """Each file once that a path, a folder, a glob or a list of these names; sorted in each."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
     try:
         return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))

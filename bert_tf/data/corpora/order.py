@@ -36,48 +36,28 @@ class Pool(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some examples of one pool.
-
-    pool, units: the pool, and its units.
-    size: how many examples the pool has.
-    rows: int64 [examples], their positions in the numbers given to `Order.find`.
-    places: int64 [examples], their numbers in the pool.
-    """
+    """Some examples of one pool."""
 
     pool: Pool
-    units: np.ndarray
-    size: int
-    rows: np.ndarray
-    places: np.ndarray
+    units: np.ndarray  # of the pool
+    size: int  # examples of the pool
+    rows: np.ndarray  # int64 [examples], their positions in the numbers given to `Order.find`
+    places: np.ndarray  # int64 [examples], their numbers in the pool
 
 
 class Order:
-    """The order of the examples that units with these `counts` give.
-
-    >>> order = Order(np.array([3, 2]), seed=0)
-    >>> (part,) = order.find(np.array([0, 1]))
-    >>> part.pool, part.size, part.places.tolist()
-    (Pool(epoch=0, lane=0, number=0), 5, [0, 1])
-
-    Args:
-        counts: int [units], the number of examples of each unit.
-        seed: decides the order.
-
-    Attributes:
-        per_epoch: number of examples after which every unit has had its turn.
-    """
+    """The order of the examples that units with these `counts`, int [units], give."""
 
     def __init__(self, counts: np.ndarray, seed: int):
         self._counts, self.seed = counts, seed
-        self.per_epoch = int(counts.sum())
+        self.per_epoch = int(counts.sum())  # examples after which every unit has had its turn
         self.lanes = next((n for n in _LANES if n * _LANE_UNITS <= len(counts)), 1)
         # Two: a batch may hold the end of one and the beginning of the next.
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Finds the pools of the examples with these ascending `numbers`, int64 [examples].
-
-        For each lane the parts come in the order of its pools.
+        """Finds the pools of the examples with these ascending `numbers`, int64 [examples]. For
+        each lane the parts come in the order of its pools.
         """
         epochs, place_of = np.divmod(numbers, self.per_epoch)
         for epoch in np.unique(epochs).tolist():
@@ -126,17 +106,8 @@ class Order:
 
 
 class PooledExamples(Order, ABC):
-    """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once.
-
-    >>> class Numbers(PooledExamples):  # units of three and of two examples
-    ...     def _make(self, part, rng):
-    ...         return np.arange(part.size)
-    ...     def _take(self, made, places):
-    ...         return [made[places]]
-    >>> Numbers(np.array([3, 2]), seed=0).rows(1, 5, 2)
-    [array([1, 3])]
-
-    The arguments are those of `Order`. The seed decides all that is random in a pool, too.
+    """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once. The
+    seed decides all that is random in a pool, too.
     """
 
     # The first number of the keys of its random numbers; the order has 0 and 1.

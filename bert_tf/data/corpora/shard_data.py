@@ -28,47 +28,12 @@ _DEV_SEED = 0
 class ShardData(StepData):
     """Batches for language modelling, masked or not, and next sentence prediction.
 
-    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
-    >>> from bert_tf.text import Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> documents = [["The cat", "sat"], ["the cat sat", "the cat"]]
-    >>> _ = write_token_shards(documents, tokenizer, "shards")
-    >>> data = ShardData("shards", batch_size=2, max_length=10)
-    >>> inputs, targets = next(iter(data.dataset()))
-    >>> for name, tensor in (inputs | targets).items():
-    ...     print(name, tensor.dtype.name, tensor.shape)
-    input_word_ids int32 (2, 10)
-    input_mask int32 (2, 10)
-    input_type_ids int32 (2, 10)
-    masked_lm_positions int32 (2, 2)
-    masked_lm_ids int32 (2, 2)
-    masked_lm_weights float32 (2, 2)
-    next_sentence_labels int32 (2,)
-
-    Args:
-        folder: token shards.
-        batch_size: rows of the global batch.
-        max_length: tokens of a row, special tokens included.
-        max_predictions: columns for masked tokens; by default as many as a full row may have.
-        seed: decides everything that is random in the training batches.
-        next_sentence: pairs of segments with a label; otherwise single segments without.
-        short_probability: as for `ExampleRule`.
-        cross_documents: without next_sentence, fill rows across the ends of documents, with [SEP]
-            between.
-        attention: the encoder's. If it goes one way, nothing is masked, and each token predicts its
-            neighbour: the next one if "left_to_right", the one before if "right_to_left".
-        **masking: `rate`, `whole_word`, `mask_share` and `random_share` of `Masking`.
-
-    Attributes:
-        vocabulary: the tokens in the order of their ids.
-        tokenizer: how the tokenizer read the text.
-        steps_per_epoch: batches after which every shard has had its turn.
-        max_predictions: columns for predictions.
-
-    Raises:
-        UserError: shards that are missing or have changed, fewer than two documents where
-            `next_sentence` needs two, a batch larger than the data, a length without room, next
-            sentence prediction where [CLS] sees no other token.
+    With next_sentence, examples are pairs of segments with a label; otherwise single segments. With
+    `cross_documents` these go on across the ends of documents, with [SEP] between. If the encoder's
+    attention goes one way, nothing is masked, and each token predicts its neighbour: the next one
+    if "left_to_right", the one before if "right_to_left". `masking` holds `rate`, `whole_word`,
+    `mask_share` and `random_share` of `Masking`. By default there are as many columns for masked
+    tokens as a full row may have.
     """
 
     def __init__(
@@ -171,13 +136,7 @@ class ShardData(StepData):
 def check_rows(
     max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
 ) -> None:
-    """Raises a `UserError` if rows have no room, or attention no use, for what is to be learned.
-
-    >>> check_rows(4, None, next_sentence=True, attention="bidirectional")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: train.max_length is 4, but an example requires at least 5 tokens...
-    """
+    """Raises UserError if rows have no room, or attention no use, for what is to be learned."""
     if next_sentence and attention == "left_to_right":
         raise UserError(
             "next sentence prediction is impossible with left_to_right attention, because [CLS] "

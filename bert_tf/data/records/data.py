@@ -37,9 +37,6 @@ class _RecordExamples(PooledExamples):
 
     The records of a file are read in blocks, and the blocks of a pool are shuffled together. All
     files must have one format, and ids below `vocab_size`.
-
-    Raises:
-        UserError: files that cannot be read or hold no such examples, from here and from `rows`.
     """
 
     _KEY = 3  # token shards have 2
@@ -115,42 +112,10 @@ class _RecordExamples(PooledExamples):
 class RecordData(StepData):
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
-    >>> from bert_tf.data.records.format import PREDICTIONS
-    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
-    >>> ones = np.ones(4, int)
-    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
-    ...     for word in (5, 6):
-    ...         example = {"input_word_ids": np.array([2, word, word, 3])}
-    ...         example |= {"input_mask": ones, "input_type_ids": 0 * ones}
-    ...         example |= dict.fromkeys(PREDICTIONS, ones[:1])
-    ...         file.write(record.encode(example))
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
-    >>> data = RecordData("train.tfrecord", 2, 4, tokenizer, next_sentence=False)
-    >>> inputs, targets = next(iter(data.dataset()))
-    >>> sorted(inputs["input_word_ids"].numpy().tolist())
-    [[2, 5, 5, 3], [2, 6, 6, 3]]
-
-    Args:
-        path: a file, a glob, a folder, or a list of these. A folder gives the files with "tfrecord"
-            in their names.
-        batch_size: rows of the global batch.
-        max_length: tokens of a row, which must be the records' own.
-        tokenizer: whose ids the examples hold.
-        seed: decides the order of the training batches.
-        next_sentence: give the label of the pairs.
-        dev_path: files of held-out examples, which are never trained on, even if `path` names them
-            too. By default those of folders and globs in `path` whose names begin with "dev-".
-
-    Attributes:
-        files: those to train on, then those held out.
-        steps_per_epoch: batches after which every record has had its turn.
-        max_predictions: columns for masked tokens.
-
-    Raises:
-        UserError: files that are missing, damaged, of different formats or no pre-training
-            examples; a max_length that is not theirs; ids beyond the tokenizer's, or, if `bert-tf
-            pretrain-data` wrote them, another vocabulary or casing; no labels where `next_sentence`
-            needs them; a batch larger than the data.
+    `path` is a file, a glob, a folder or a list of these. A folder gives the files with "tfrecord"
+    in their names. Held out are the files of `dev_path`, even if `path` names them too; by default
+    those of folders and globs in `path` whose names begin with "dev-". `max_length` must be the
+    records' own.
     """
 
     def __init__(
@@ -198,7 +163,7 @@ class RecordData(StepData):
 
 
 def _check_format(examples: _RecordExamples, max_length: int, next_sentence: bool) -> None:
-    """Raises a `UserError` if the examples are of another length, or lack labels."""
+    """Raises UserError if the examples are of another length, or lack labels."""
     found = examples.format
     if found.max_length != max_length:
         raise UserError(

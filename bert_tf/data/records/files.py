@@ -25,26 +25,7 @@ _BUFFER = 1 << 20
 
 
 class RecordFile:
-    """One TFRecord file.
-
-    >>> import tensorflow as tf
-    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
-    ...     for record in (b"one", b"three"):
-    ...         file.write(record)
-    >>> file = RecordFile(Path("train.tfrecord"))
-    >>> len(file), file.starts.tolist(), file.read(0, 2)
-    (2, [0, 19, 40], [b'one', b'three'])
-
-    Args:
-        path: an uncompressed TFRecord file.
-
-    Attributes:
-        path: as given.
-        starts: int64 [records + 1], where each record starts, and where the file ends.
-
-    Raises:
-        UserError: it cannot be read, is compressed, damaged, cut off or no TFRecord file.
-    """
+    """One uncompressed TFRecord file."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -67,6 +48,7 @@ class RecordFile:
         if starts[-1] != size:
             number = len(starts) - 1 if starts[-1] < size else len(starts) - 2
             raise _damaged(path, number, f"the file ends in it, after {size:,} bytes")
+        # int64 [records + 1]: where each record starts, and where the file ends.
         self.starts = np.array(starts, np.int64)
 
     def _wrong_length(self, number: int, header: bytes) -> UserError:
@@ -80,11 +62,7 @@ class RecordFile:
         return len(self.starts) - 1
 
     def read(self, first: int, last: int) -> list[bytes]:
-        """The data of the records from `first` to before `last`.
-
-        Raises:
-            UserError: the file cannot be read, or has changed; a checksum is wrong.
-        """
+        """The data of the records from `first` to before `last`."""
         starts = self.starts[first : last + 1] - self.starts[first]
         try:
             with open(self.path, "rb") as file:
@@ -108,9 +86,6 @@ def masked_crc32c(data: bytes) -> int:
 
     Source: tensorflow/core/lib/hash/crc32c.h, which rotates it and adds a constant, so that a
     checksum of data that contains checksums is still good.
-
-    >>> hex(masked_crc32c(b"123456789"))
-    '0xc78ab0e5'
     """
     crc = google_crc32c.value(data)
     return (crc >> 15 | crc << 17) + _MASK_DELTA & 0xFFFFFFFF

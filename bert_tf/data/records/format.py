@@ -29,34 +29,16 @@ LABELS = "next_sentence_labels"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """The format of the examples in a file.
+    """The format of the examples in a file."""
 
-    naming: a key of `NAMINGS`.
-    max_length, max_predictions: tokens and masked tokens of each example.
-    has_labels: whether there are `next_sentence_labels`.
-
-    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
-    >>> record.sizes()["input_word_ids"], record.sizes()["masked_lm_ids"]
-    ([4], [1])
-    >>> example = dict.fromkeys(TOKENS, np.array([2, 5, 6, 3]))
-    >>> example |= dict.fromkeys(PREDICTIONS, np.array([1]))
-    >>> parsed = record.parse([record.encode(example)])
-    >>> parsed["input_word_ids"].tolist(), parsed["masked_lm_weights"].tolist()
-    ([[2, 5, 6, 3]], [[1.0]])
-    """
-
-    naming: str
+    naming: str  # a key of `NAMINGS`
     max_length: int
     max_predictions: int
-    has_labels: bool
+    has_labels: bool  # whether there are `next_sentence_labels`
 
     @classmethod
     def of(cls, file: RecordFile) -> "RecordFormat":
-        """The format of the file's first record.
-
-        Raises:
-            UserError: it is not a pre-training example; names the features that are missing.
-        """
+        """The format of the file's first record."""
         where = f"{file.path}, record 1"
         (record,) = file.read(0, 1)
         try:
@@ -88,16 +70,10 @@ class RecordFormat:
         return sizes | ({LABELS: []} if self.has_labels else {})
 
     def parse(self, records: Sequence[bytes]) -> dict[str, np.ndarray]:
-        """The features of examples, under our names.
+        """The features of examples, under our names; a ValueError if one is not of this format.
 
-        Returns:
-            `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
-            except for the weights in float32, and `next_sentence_labels` int32 [records].
-
-        Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
-
-        Raises:
-            ValueError: a record is not an example, lacks a feature or has another length.
+        All are int32, except for the weights in float32. Integers beyond 32 bits become the nearest
+        32-bit integer, which is never a valid id.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()
