@@ -188,21 +188,15 @@ def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
     how much of it is done, and its total.
     """
     shown: dict[str, Progress] = {}
+    with contextlib.ExitStack() as open_one:
 
-    def close() -> None:
-        for each in shown.values():
-            each.close()
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in shown:
+                open_one.close()
+                shown[stage] = open_one.enter_context(Progress(stage, total, unit=unit))
+            shown[stage].update(done, line=True)
 
-    def update(stage: str, done: int, total: int) -> None:
-        if stage not in shown:
-            close()
-            shown[stage] = Progress(stage, total, unit=unit)
-        shown[stage].update(done, line=True)
-
-    try:
         yield update
-    finally:
-        close()
 
 
 def clock(seconds: float) -> str:

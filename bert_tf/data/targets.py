@@ -128,7 +128,9 @@ class Labels(Label):
         width = len(given[0]) if len(given) and isinstance(given[0], _LISTS) else 0
         names = self.classes or tuple(map(str, range(width)))
         are_flags = len(names) > 1 and all(
-            isinstance(each, _LISTS) and len(each) == len(names) and all(map(_is_flag, each))
+            isinstance(each, _LISTS)
+            and len(each) == len(names)
+            and all(isinstance(value, numbers.Real) and value in (0, 1) for value in each)
             for each in given
         )
         # The names of a row occur once.
@@ -214,11 +216,6 @@ class Number(Target):
             return float(text)
         except ValueError:
             return text
-
-
-def _is_flag(value: Any) -> bool:
-    """Whether a value is 0 or 1."""
-    return isinstance(value, numbers.Real) and value in (0, 1)
 
 
 def finite_number(value: Any, place: str) -> float:

@@ -15,8 +15,12 @@ from bert_tf.distillation import losses
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.errors import UserError
 
-# Query, key and value of a block, and the mask of its rows.
-_Heads = tuple[Mapping[str, tf.Tensor], tf.Tensor]
+# The outputs of a model, and what its encoder computed, if that is compared.
+Answers = tuple[Any, list[Encoded]]
+Sums = Mapping[str, tf.Tensor]
+OwnLoss = Callable[[Any], tf.Tensor]
+# Query, key and value of a block.
+_Heads = Mapping[str, tf.Tensor]
 # Replicas of a strategy train in threads of their own, and each has its own context.
 # Whether to collect intermediates, too, and what each call of an encoder has computed, in turn.
 _watched: contextvars.ContextVar[tuple[bool, list[Encoded]] | None] = contextvars.ContextVar(
@@ -119,18 +123,12 @@ class Teaching:
                 "or remove hidden"
             )
 
-    def answers(self, x: Any) -> tuple[Any, list[Encoded]]:
+    def answers(self, x: Any) -> Answers:
         """The teacher's outputs for a batch, and those of its layers that are compared."""
         return self._watched(lambda: self.teacher(x, training=False))
 
     def train(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, list[Encoded]],
-        hard: Callable[[Any], tf.Tensor],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: Answers, hard: OwnLoss, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
 
@@ -141,12 +139,7 @@ class Teaching:
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
 
     def learn(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, list[Encoded]],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: Answers, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """As `train`, without the task's own loss: the targets do not matter."""
         settings, shares = self.settings, []
@@ -163,9 +156,7 @@ class Teaching:
             shares.append(tf.reduce_sum(losses_of_rows) * each / sums["rows"])
         return outputs, tf.add_n(shares)
 
-    def _soft(
-        self, student: Any, y: Any, ours: Any, theirs: Any, sums: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def _soft(self, student: Any, y: Any, ours: Any, theirs: Any, sums: Sums) -> tf.Tensor:
         """The loss of the outputs."""
         learned, taught = student.matched(ours, y), self.teacher.matched(theirs, y)
         shares = []
@@ -184,30 +175,25 @@ class Teaching:
             states = [(ours.embeddings, theirs.embeddings)]
             states += [(ours.layers[low], theirs.layers[high]) for low, high in pairs]
             for number, (student, teacher) in enumerate(states):
-                rows = self._projected(ours.layout.restore(student), number)
+                rows = ours.layout.restore(student)
+                if self.weights:  # the first is for the embeddings
+                    projection = self.weights[min(number, 1)]
+                    rows = tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
                 of_teacher = theirs.layout.restore(teacher)
                 found.append(settings.hidden * losses.hidden_states(of_teacher, rows, mask))
         if settings.attention:
             for low, high in pairs:
-                (teacher, of_rows), (student, _) = _alike(theirs, high, ours, low)
+                teacher, student, of_rows = _alike(theirs, high, ours, low)
                 loss = losses.attention_scores(teacher, student, of_rows)
                 found.append(settings.attention * loss)
         if settings.relations:
             last = len(ours.layers) - 1
-            (teacher, of_rows), (student, _) = _alike(theirs, self._relation_layer, ours, last)
+            teacher, student, of_rows = _alike(theirs, self._relation_layer, ours, last)
             loss = losses.relations(teacher, student, self._relation_heads, of_rows)
             found.append(settings.relations * loss)
         return found
 
-    def _projected(self, rows: tf.Tensor, number: int) -> tf.Tensor:
-        """A hidden state of the student, 0 is the embeddings, in the width of the teacher."""
-        if not self.weights:
-            return rows
-        projection = self.weights[min(number, 1)]
-        return tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
-
-    def _watched(self, call: Callable[[], Any]) -> tuple[Any, list[Encoded]]:
-        """What a call of a model gives, and what its encoder computed, if that is compared."""
+    def _watched(self, call: Callable[[], Any]) -> Answers:
         encoded: list[Encoded] = []
         if not self._watches:
             return call(), encoded
@@ -289,22 +275,20 @@ def _only(encoded: list[Encoded]) -> Encoded:
     return encoded[0]
 
 
-def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads]:
+def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads, tf.Tensor]:
     """Query, key and value of a layer of both, cut to the longest row, and the mask of the rows."""
     width = tf.minimum(*(tf.shape(each.layout.key_mask)[1] for each in (theirs, ours)))
-
-    def heads(encoded: Encoded, layer: int) -> _Heads:
-        found = encoded.intermediates[layer]
+    heads = []
+    for found in (theirs.intermediates[high], ours.intermediates[low]):
         missing = [name for name in ("query", "key", "value") if name not in found]
         if missing:
             raise UserError(
                 f"the blocks of the encoder return no {missing[0]}, which attention and relations "
                 "require; remove these losses"
             )
-        cut = {name: found[name][:, :, :width] for name in ("query", "key", "value")}
-        return cut, encoded.layout.key_mask[:, :width]
-
-    return heads(theirs, high), heads(ours, low)
+        heads.append({name: found[name][:, :, :width] for name in ("query", "key", "value")})
+    teacher, student = heads
+    return teacher, student, theirs.layout.key_mask[:, :width]
 
 
 def _make_watchable(encoder: Encoder) -> None:

@@ -145,7 +145,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 @contextlib.contextmanager
 def text_file(path: str | os.PathLike) -> Iterator[TextIO]:
-    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed before the work."""
+    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed at the start."""
     with (
         atomic_path(path, is_file=True) as new,
         open(new, "w", encoding="utf-8", newline="\n") as file,

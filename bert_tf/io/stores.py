@@ -5,6 +5,7 @@ half a minute more, and turns what stays into one sentence. Credentials and endp
 the stores' own environment variables and files.
 """
 
+import contextlib
 import datetime
 import errno
 import functools
@@ -77,16 +78,14 @@ class Store:
         """What there is of that name; None if nothing is."""
         try:
             return self._found(self._tried(key, "info"))
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             return None
 
     def find(self, key: str) -> dict[str, Found]:
         """All objects in a folder and in the folders below it, by their whole names."""
         try:
             found = self._tried(key, "find", detail=True)
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             return {}
         inside = f"{key}/" if key else ""
         return {
@@ -107,20 +106,14 @@ class Store:
 
     def put(self, file: str | os.PathLike, key: str) -> Found | None:
         """Stores a file; returns what is there now."""
-        try:
-            self._tried(key, "put_file", os.fspath(file), chunksize=_PART)
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
-            raise
+        self._tried(key, "put_file", os.fspath(file), chunksize=_PART)
         return self.info(key)
 
     def remove(self, keys: Iterable[str]) -> None:
         """Removes objects; it is no mistake if one is gone."""
         for key in keys:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self._tried(key, "rm_file")
-            except FileNotFoundError as error:
-                self._check_bucket(key, error)
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
         """Stores a small object if what is there has this tag, or is nothing if the tag is None;
@@ -139,8 +132,7 @@ class Store:
         except FileExistsError:
             # An attempt whose answer was lost may have stored it.
             return self.info(key) is not None and self.read(key) == data
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             if tag is None:
                 raise
             return False  # what was to be replaced is gone
@@ -169,7 +161,10 @@ class Store:
         for wait in (None,) if is_down else (*_WAITS, None):
             try:
                 return getattr(self._files, method)(*args, **options)
-            except (FileNotFoundError, FileExistsError):
+            except FileExistsError:
+                raise
+            except FileNotFoundError as error:
+                self._check_bucket(key, error)
                 raise
             except Exception as error:
                 words = " ".join(str(error).split())[:200] or type(error).__name__
@@ -182,7 +177,8 @@ class Store:
                         f"{address} is refused ({words}); check the credentials "
                         f"({SCHEMES[self.scheme][2]}), and that they may read and write there"
                     ) from error
-                if not _is_of_network(error):
+                package = type(error).__module__.partition(".")[0]
+                if not isinstance(error, OSError) and package not in _OF_NETWORK:
                     raise
                 if wait is None:
                     self._failed = time.monotonic()
@@ -213,12 +209,5 @@ def _is_refused(error: Exception) -> bool:
     return invalid or str(error).startswith("Forbidden") or getattr(error, "code", 0) in (401, 403)
 
 
-def _is_of_network(error: Exception) -> bool:
-    package = type(error).__module__.partition(".")[0]
-    return isinstance(error, OSError) or package in _OF_NETWORK
-
-
-@functools.cache
-def store_of(scheme: str) -> Store:
-    """The store of "gs" or "s3"."""
-    return Store(scheme)
+# The store of "gs" or "s3".
+store_of = functools.cache(Store)

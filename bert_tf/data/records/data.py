@@ -137,7 +137,17 @@ class RecordData(StepData):
         # Held-out batches are the same for every seed of training, so that their losses compare.
         self._dev = _RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
         for records in filter(None, (examples, self._dev)):
-            _check_format(records, max_length, next_sentence)
+            found = records.format
+            if found.max_length != max_length:
+                raise UserError(
+                    f"the examples in {records.name} have {found.max_length} tokens, but "
+                    f"train.max_length is {max_length}; set it to {found.max_length}"
+                )
+            if next_sentence and not found.has_labels:
+                raise UserError(
+                    f"the examples in {records.name} have no {LABELS}; set data.next_sentence to "
+                    "false"
+                )
         self.max_predictions = examples.format.max_predictions
         super().__init__(
             examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
@@ -160,20 +170,6 @@ class RecordData(StepData):
         if self._next_sentence:
             targets[LABELS] = found[LABELS]
         return inputs, targets
-
-
-def _check_format(examples: _RecordExamples, max_length: int, next_sentence: bool) -> None:
-    """Raises UserError if the examples are of another length, or lack labels."""
-    found = examples.format
-    if found.max_length != max_length:
-        raise UserError(
-            f"the examples in {examples.name} have {found.max_length} tokens, but "
-            f"train.max_length is {max_length}; set it to {found.max_length}"
-        )
-    if next_sentence and not found.has_labels:
-        raise UserError(
-            f"the examples in {examples.name} have no {LABELS}; set data.next_sentence to false"
-        )
 
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:

@@ -89,8 +89,13 @@ class RecordFormat:
         # The latter where TensorFlow quotes the record's bytes in its message.
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
             raise ValueError("not examples of this format") from error
-        found = {name: parsed[names.get(name, name)].numpy() for name in sizes}
-        return {name: _narrow(found[name]).reshape(-1, *size) for name, size in sizes.items()}
+        found, limits = {}, np.iinfo(np.int32)
+        for name, size in sizes.items():
+            values = parsed[names.get(name, name)].numpy()
+            if values.dtype != np.float32:
+                values = np.clip(values, limits.min, limits.max).astype(np.int32)
+            found[name] = values.reshape(-1, *size)
+        return found
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         """One example, each array without a batch axis, for `parse` to read."""
@@ -104,10 +109,3 @@ class RecordFormat:
             features[names.get(name, name)] = tf.train.Feature(**kind)
         made = tf.train.Example(features=tf.train.Features(feature=features))
         return made.SerializeToString(deterministic=True)
-
-
-def _narrow(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        return values
-    limits = np.iinfo(np.int32)
-    return np.clip(values, limits.min, limits.max).astype(np.int32)
