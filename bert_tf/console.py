@@ -68,11 +68,7 @@ def news(shown: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_native_messages() -> Iterator[None]:
-    """Drops everything that is written to standard error inside the block.
-
-    This is for libraries in C++ that print messages whatever their settings. Python's own messages
-    are dropped too; an exception is raised as usual.
-    """
+    """Drops what is written to standard error inside the block, as by libraries in C++."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)
@@ -96,11 +92,9 @@ def print_metrics(metrics: Mapping[str, float]) -> None:
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-    """Shows how much of a long piece of work is done, its rate, and the time that is left.
-
-    Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
-    `start` steps were done before. `amount` gives the number of units in the first n steps; by
-    default a step is a unit.
+    """The progress of long work, its rate, and the time that is left. The `with` block closes it
+    even if the work fails: a bar hides the cursor. `amount` is the number of units in the first n
+    steps.
     """
 
     def __init__(
@@ -129,8 +123,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done, with those done before. Without a bar, a line is
-        printed now and then, if `line` allows it.
+        """Shows that `step` steps are done; without a bar in a line now and then, if `line` allows
+        it.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
@@ -184,8 +178,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that shows the progress of work in stages. It takes the name of the stage,
-    how much of it is done, and its total.
+    """Yields a function that shows the progress of a stage, by its name, what is done, and its
+    total.
     """
     shown: dict[str, Progress] = {}
     with contextlib.ExitStack() as open_one:

@@ -21,9 +21,8 @@ FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
-
-    Commands call it; importing the library leaves the environment as it is. Variables that the user
-    has set keep their values: TF_CPP_MIN_LOG_LEVEL=0 shows every message again.
+    Commands call it; importing the library does not. Variables that the user has set keep their
+    values.
     """
     # 3, because without a GPU TensorFlow logs an error when it looks for one. Other errors are
     # raised in Python too.
@@ -33,9 +32,7 @@ def prepare_environment() -> None:
 
 
 def prepare_to_serve() -> None:
-    """Sets how TensorFlow computes in a process that only answers, unless it is imported already.
-    Variables that the user has set keep their values.
-    """
+    """Sets how TensorFlow computes where it only answers, unless the user has set it."""
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, "1")
@@ -73,9 +70,7 @@ def import_keras() -> None:
 
 
 def optional(module: str, extra: str, purpose: str) -> Any:
-    """A module that an extra of bert_tf installs, for a `purpose`, which begins the UserError
-    without it.
-    """
+    """A module that an extra of bert_tf installs; `purpose` begins the UserError without it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

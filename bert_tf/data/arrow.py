@@ -106,9 +106,7 @@ class DataTable:
                 raise UserError(f"{self.source}: no column {name!r}; {self._columns}{nearest}")
 
     def check_texts(self, columns: Sequence[str], rank: int = 1) -> None:
-        """As `check`; also raises UserError if a column is not of texts, or with rank 2 of lists of
-        texts.
-        """
+        """As `check`; the columns must be of texts, or with rank 2 of lists of texts."""
         self.check(columns)
         for name in columns:
             found = inner = self.data.schema.field(name).type

@@ -73,10 +73,8 @@ def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRows:
-    """Packed rows that a model can be trained on.
-
-    For rows of a fixed length, a copy is made whose `encoded` is padded to that length. A subclass
-    must read its inputs from there.
+    """Packed rows to train on. For rows of a fixed length, a copy is made whose `encoded` is padded
+    to that length; a subclass must read its inputs from there.
     """
 
     encoded: EncodedRows
@@ -89,10 +87,7 @@ class TrainingRows:
         batches: Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]],
         folder: Path | None = None,
     ) -> Self:
-        """Joins batches of padded inputs, and of what the other fields are, by name.
-
-        `batches` gives those from a number on; `folder` is as for `mapped.joined`.
-        """
+        """Joins batches of padded inputs and of the other fields by name, as `mapped.joined`."""
 
         def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
             for features, others in batches(first):
@@ -144,9 +139,8 @@ class GroupedRows(TrainingRows):
         return inputs, targets[:, :width] if self.of_texts else targets, *weights
 
     def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer texts.
-
-        The width is that of the largest group, or of all if rows are padded to a fixed length.
+        """[batch, width, seq_len]; the width is that of the largest group, or of all with
+        `padded_to`.
         """
         groups = self.groups[rows]
         if not self.encoded.padded_to:
@@ -211,10 +205,7 @@ def training_batches(
 
 
 class ShuffledBatches:
-    """The endless order of training batches: every epoch is a new permutation.
-
-    Rows that do not fill a batch at the end of an epoch are left out of it.
-    """
+    """Every epoch is a new permutation, without the rows that do not fill a batch at its end."""
 
     def __init__(
         self, lengths: np.ndarray, batch_size: int, seed: int, group_by_length: bool = True

@@ -214,10 +214,7 @@ class Column(ABC):
 
     @abstractmethod
     def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
-        """The values of all rows as strings or lists of strings.
-
-        Raises UserError if a value has another type; `rows` names its place.
-        """
+        """The values of all rows as strings or lists of strings; `rows` names their places."""
 
     @abstractmethod
     def is_single(self, value: Any) -> bool:
@@ -372,10 +369,7 @@ def is_text(value: Any) -> bool:
 
 
 def as_list(values: Any, name: str) -> Any:
-    """Converts a list, NumPy array, pandas Series, tensor or generator to a list.
-
-    A column of polars, pyarrow or `datasets` becomes a list too; `ArrowRows` stay as they are.
-    """
+    """The values of a list, array, Series, tensor, generator or Arrow column; `ArrowRows` stay."""
     if is_text(values):
         raise UserError(f"{name} is one string; give a list of strings")
     if isinstance(values, ArrowRows):

@@ -59,16 +59,13 @@ def read_table(
                 raise UserError(
                     f"{path}, line {number}: no column {column!r}; the columns are {there}"
                 )
-        present = (*columns, *(column for column in optional if row.get(column) is not None))
-        yield (
-            number,
-            {
-                c: whole_value(row[c])
-                if c in targets
-                else as_text(row[c], f"{path}, line {number}, {c}")
-                for c in present
-            },
-        )
+        values: dict[str, Any] = {}
+        for column in (*columns, *(each for each in optional if row.get(each) is not None)):
+            if column in targets:
+                values[column] = whole_value(row[column])
+            else:
+                values[column] = as_text(row[column], f"{path}, line {number}, {column}")
+        yield number, values
 
 
 def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict[str, Any]]]]:
@@ -80,8 +77,8 @@ def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """The format of a table: its ending if that is one of `FORMATS`, or else `configured`. A run's
-    `own` files always have the configured format.
+    """The ending if it is one of `FORMATS`; else, and for a run's `own` files, what is
+    `configured`.
     """
     ending = path.suffix[1:]
     is_own = path.resolve() in {each.resolve() for each in own}
@@ -89,9 +86,8 @@ def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every line that is not empty, with the line's number; there is no quoting.
-
-    If the first line has only one field, an empty line between others is an empty text. Only a line
+    """The fields of every line that is not empty, with the line's number; there is no quoting. If
+    the first line has only one field, an empty line between others is an empty text. Only a line
     feed ends a line, since texts hold other characters that Unicode counts as line ends.
     """
     return _tsv_lines(text_of(path).rstrip("\r\n"))
@@ -108,9 +104,7 @@ def _tsv_lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every row, with the number of the line on which it ends; quoting as usual.
-    Empty lines count as in `read_tsv`.
-    """
+    """The fields of every row, with the number of the line on which it ends."""
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns = 0

@@ -227,10 +227,8 @@ def finite_number(value: Any, place: str) -> float:
 
 
 def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[str]:
-    """Names of classes as text; `place` gives the place of one of them, for messages.
-
-    Whole numbers and booleans name classes too, whole numbers also as floats: pandas writes them so
-    where others are missing. Texts, numbers and booleans cannot be mixed.
+    """Names of classes as text; `place` gives the place of one of them, for messages. Whole numbers
+    name classes also as floats: pandas writes them so where others are missing.
     """
     names: list[str] = []
     kinds: dict[str, int] = {}
@@ -271,8 +269,8 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels. An empty
-    name is an error too, because it would be taken as padding.
+    """Raises UserError if a name occurs twice, is empty as padding is, or cannot be a line of a
+    file.
     """
     for name in names:
         if whole_text(name) != name:
@@ -290,10 +288,7 @@ def check_class_names(names: Sequence[str]) -> None:
 
 
 def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
-    """The number of each class in a graph -> int32 [...]; an unknown name is an
-    InvalidArgumentError. `names` [...] are strings, or whole numbers or booleans as in
-    `class_names`.
-    """
+    """The numbers of classes in a graph: strings, whole numbers or booleans -> int32, [...]."""
     if names.dtype == tf.bool:
         names = tf.where(names, "True", "False")
     elif names.dtype.is_floating:

@@ -17,9 +17,7 @@ def tfds() -> Any:
 
 
 def tfds_builder(name: str) -> Any:
-    """The data set, which is downloaded and prepared if it is not on this machine yet. Its name is
-    TFDS's, such as glue/mnli or imdb_reviews:1.0.0, or a folder that it has prepared.
-    """
+    """A data set, downloaded and prepared if need be, by TFDS's name or its prepared folder."""
     datasets = tfds()
     try:
         if Path(name).is_dir():

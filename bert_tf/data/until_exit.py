@@ -21,8 +21,8 @@ _exiting = threading.Event()
 
 
 def counter(start: int) -> tf.data.Dataset:
-    """The endless dataset of the numbers from `start`, int64. `tf.data.Dataset.counter` leaves a
-    function in the process for each dataset.
+    """The numbers from `start`, endless, int64. `tf.data.Dataset.counter` leaves a function in the
+    process for each dataset.
     """
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
     return tf.data.Dataset.range(start, tf.int64.max).apply(endless)
@@ -33,10 +33,8 @@ def map_until_exit(
     function: Callable[[np.ndarray], Sequence[np.ndarray]],
     types: Sequence[tf.DType],
 ) -> tf.data.Dataset:
-    """Maps `function` over a dataset of single tensors, one call at a time, in another thread.
-
-    It takes NumPy arrays and returns those of these types; their shapes stay unknown. The dataset
-    ends when the program ends.
+    """Maps a function of NumPy arrays in another thread, one call at a time, until the program
+    ends.
     """
 
     # This imports Keras, which a process that answers does not need.

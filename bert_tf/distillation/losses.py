@@ -57,10 +57,9 @@ def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf
 def attention_scores(
     teacher: Mapping[str, tf.Tensor], student: Mapping[str, tf.Tensor], mask: tf.Tensor
 ) -> tf.Tensor:
-    """The mean squared error of attention before the softmax (TinyBERT, equation 7).
-
-    It is a mean over the heads, and over the queries and keys of each row. `query` and `key` of the
-    blocks are [rows, heads, seq_len, head_size], with the same number of heads.
+    """The mean squared error of attention before the softmax (TinyBERT, equation 7). It is a mean
+    over the heads, and over the queries and keys of each row. `query` and `key` of the blocks are
+    [rows, heads, seq_len, head_size], with the same number of heads.
     """
     ours, theirs = (_scores(each["query"], each["key"]) for each in (student, teacher))
     squares = tf.reduce_mean(tf.math.squared_difference(theirs, ours), axis=1)

@@ -131,9 +131,7 @@ class Teaching:
         self, student: Any, x: Any, y: Any, taught: Answers, hard: OwnLoss, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
-
-        `taught` are the teacher's `answers` for the rows. `hard` computes the share of the task's
-        own loss from the outputs, and `sums` are of the whole batch, see `EncoderModel.batch_sums`.
+        `taught` are the teacher's `answers`, and `sums` the batch's, see `EncoderModel.batch_sums`.
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
@@ -293,7 +291,6 @@ def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads,
 
 def _make_watchable(encoder: Encoder) -> None:
     """Replaces `encode` and `encode_at` of this one encoder, so that `_watched` collects from it.
-
     It then computes every token of its last layer, also where the head reads only some.
     """
     if "encode" in encoder.__dict__:

@@ -97,10 +97,8 @@ def remove_folder(path: str | os.PathLike) -> None:
 
 
 def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool:
-    """Removes what `atomic_path` had begun in `folder` when its process was killed.
-
-    A folder that was half replaced comes back. What a living process is writing stays; the result
-    says whether one is writing `name`.
+    """Removes what killed processes have begun in `folder`; a folder half replaced comes back. What
+    a living process is writing stays; the result says whether one is writing `name`.
     """
     is_being_written = False
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):

@@ -25,9 +25,7 @@ _LONGEST_LINE = 2**26
 
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
     """Whether there is a file at `path`, or a link to one; `what` names its role in messages.
-
-    Raises UserError for a folder, a pipe, a device, a socket and a link to nothing, and for a file
-    of more than `most` bytes.
+    Anything that is no file, or has more than `most` bytes, is a UserError.
     """
     path = fetched(path, is_file=True)
     if path.is_file():
@@ -47,13 +45,20 @@ def check_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST
         raise UserError(f"{what} not found: {path}")
 
 
-def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
-    """The whole content of `path`, which must not be empty."""
+@contextlib.contextmanager
+def readable(path: str | os.PathLike, what: str = "file") -> Iterator[None]:
+    """Turns an error of the system while `path` is read into a `UserError`."""
     try:
-        check_there(path, what, most)
-        data = local_path(path).read_bytes()
+        yield
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
+
+
+def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
+    """The whole content of `path`, which must not be empty."""
+    with readable(path, what):
+        check_there(path, what, most)
+        data = local_path(path).read_bytes()
     if not data:
         raise UserError(f"{what} is empty: {path}")
     return data
@@ -96,20 +101,18 @@ def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes
 def open_maybe_gzipped(
     path: str | os.PathLike, what: str = "file"
 ) -> Iterator[tuple[io.BufferedIOBase, BinaryIO]]:
-    """Opens a file, plain or gzipped whatever its name.
-
-    Yields the unpacked content, and the file itself, whose position shows how much has been read.
+    """Yields the content of a file, unpacked if it is gzipped, and the file itself for its
+    position.
     """
-    try:
+    with readable(path, what):
         check_there(path, what)
-        with open(local_path(path), "rb") as file:
-            is_gzipped = file.read(2) == _GZIP_MAGIC
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
-                yield content, file
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{what} is damaged gzip data: {path} ({error}); copy or download it again"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
+        try:
+            with open(local_path(path), "rb") as file:
+                is_gzipped = file.read(2) == _GZIP_MAGIC
+                file.seek(0)
+                with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
+                    yield content, file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise UserError(
+                f"{what} is damaged gzip data: {path} ({error}); copy or download it again"
+            ) from None

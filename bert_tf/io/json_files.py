@@ -59,10 +59,7 @@ def whole_value(value: Any) -> Any:
 
 
 def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
-    """The value holder[key], after checking that it exists and is of its kind.
-
-    `place` is that of `holder` in the file, such as data[3].paragraphs[0]; "" is the whole file.
-    """
+    """The value holder[key] of its kind; `place` is the holder's, such as data[3].paragraphs[0]."""
     name = place or "the file"
     if not isinstance(holder, dict):
         raise UserError(f"{path}: {name} must be an object with the key {key!r}")
@@ -74,9 +71,7 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A NumPy value or array as the numbers, texts and lists of JSON; strings are UTF-8. A float32
-    becomes the shortest decimal number that means it: 0.1, not 0.10000000149.
-    """
+    """A NumPy value as plain data of JSON; float32 becomes its shortest decimal number: 0.1."""
     if getattr(value, "ndim", 0):
         return [as_json(each) for each in value]
     if isinstance(value, bytes):

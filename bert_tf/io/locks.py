@@ -121,8 +121,8 @@ _held: list[_Lock] = []
 
 @contextlib.contextmanager
 def held(path: Path, is_folder: bool = False) -> Iterator[None]:
-    """Holds the lock on what is at a remote `path`; of a local one, or inside a held one, nothing.
-    The lock on a run is in its folder (`is_folder`), that on something new next to it.
+    """Holds the lock on what is at a remote `path`, unless one around it is held. The lock on a run
+    is in its folder (`is_folder`), that on something new next to it.
     """
     place = path / ".lock" if is_folder else lock_of(path)
     remote = remote_of(place)

@@ -349,9 +349,7 @@ def _remove_local(path: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Note:
-    """What is known of a copy: the tag of its object, its size and its time when it was written.
-    The time of the note's own file is that of the copy's last use.
-    """
+    """What is known of a copy when it was written; the note's own time is the copy's last use."""
 
     path: Path
 

@@ -55,10 +55,8 @@ class Found(NamedTuple):
 
 
 class Store:
-    """The objects of one scheme, by names such as "bucket/folder/file".
-
-    All methods raise UserError if there is no such bucket, the credentials are missing or refused,
-    or the store cannot be reached.
+    """Objects by names such as "bucket/folder/file". All methods raise UserError without a bucket
+    or credentials, or if the store cannot be reached.
     """
 
     def __init__(self, scheme: str):
@@ -116,8 +114,8 @@ class Store:
                 self._tried(key, "rm_file")
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
-        """Stores a small object if what is there has this tag, or is nothing if the tag is None;
-        returns whether it is stored.
+        """Stores a small object if what is there has this tag (None: nothing); returns whether it
+        did.
         """
         try:
             if self.scheme == "s3":
@@ -148,8 +146,7 @@ class Store:
 
     def _tried(self, key: str, method: str, *args: Any, **options: Any) -> Any:
         """Calls a method of fsspec, again where the network fails; `key` is its first argument.
-
-        Raises FileNotFoundError, and FileExistsError if a condition of a write does not hold.
+        FileExistsError means that a condition of a write does not hold.
         """
         address = f"{self.scheme}://{key}"
         if method == "put_file":

@@ -138,9 +138,7 @@ class TrainedPieces(tuple[str, ...]):
 
 
 def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[str, ...]:
-    """The pieces of the file at `path`, in the order of their ids. Those of a trained model
-    (`of_model`) may be blank or repeated.
-    """
+    """The pieces of a file by their ids; those `of_model` may be blank or repeated."""
     # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
     # one, it stands in the published Chinese vocabulary.
     lines = read_text(path, "vocabulary", _MOST).removesuffix("\n").split("\n")
@@ -173,9 +171,7 @@ def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
 def check_vocabulary(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "piece"
 ) -> tuple[str, ...]:
-    """Checks that the pieces are distinct and hold the special tokens; returns them as a tuple.
-    `name` and `place` are the words of the error message: "<name>, <place> <number from 1> …".
-    """
+    """The pieces, if they are distinct and hold the special tokens; `place` is the word for one."""
     if isinstance(pieces, TrainedPieces):
         return pieces
     pieces = tuple(pieces)
@@ -217,9 +213,7 @@ def ids_of(vocabulary: Iterable[str]) -> dict[str, int]:
 
 
 def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[str, ...]:
-    """The vocabulary of the trained model `name`, which has so many rows of embeddings. Blank
-    pieces at the end that have no row are left out. What else is unusual is printed.
-    """
+    """The vocabulary of a trained model with so many `rows`, without blank pieces beyond them."""
     end = len(pieces)
     while end > rows and not pieces[end - 1]:
         end -= 1
@@ -239,10 +233,9 @@ def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[s
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Whether text was lower-cased before such pieces were learned: it would not change them.
-
-    It has neither capitals nor accents then, of any alphabet: also Hangul is taken apart, and Hindi
-    loses its vowel signs. Special tokens such as [MASK] and <S> are not looked at.
+    """Whether text was lower-cased before such pieces were learned: it would not change them. It
+    has neither capitals nor accents then: also Hangul is taken apart, and Hindi loses its vowel
+    signs.
     """
     for piece in vocabulary:
         decomposed = unicodedata.normalize("NFD", piece.lower())

@@ -39,9 +39,7 @@ def read_curves(folder: Path) -> Curves:
 
 
 def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Sequence[str]) -> bytes:
-    """A PNG with a panel for each metric and a colour for each run. The curves of a run are by
-    "train" and "dev": thin lines are for training batches, thick ones for held-out data.
-    """
+    """A PNG with a panel for each metric and a colour for each run, by "train" and "dev"."""
     figure, panels = new_figure(1, len(metrics), figsize=(4.5 * len(metrics), 3.6), squeeze=False)
     for panel, metric in zip(panels[0], metrics, strict=True):
         for number, (name, curves) in enumerate(runs):

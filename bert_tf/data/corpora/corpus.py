@@ -55,11 +55,7 @@ _JOINER = re.compile(r" @([-,.])@ ")
 
 
 class AnyCorpus(ABC):
-    """The documents of a corpus; it can be iterated any number of times.
-
-    Iteration yields every document that has text, as the list of its sentences. One document is in
-    memory at a time.
-    """
+    """Documents with text, each the list of its sentences; one is in memory at a time."""
 
     unit: str  # of `size`, for progress bars
     unit_size: int
@@ -187,10 +183,7 @@ class Corpus(AnyCorpus):
 
 
 class ArrowCorpus(AnyCorpus):
-    """The documents of Parquet and Arrow files, or of a data set, by `data.path` and `data.split`.
-
-    The parts are stretches of the tables, by their names and first rows.
-    """
+    """The column of texts of files or a data set; the parts are stretches of 10,000 rows."""
 
     unit, unit_size = "documents", 1
 
@@ -219,11 +212,7 @@ def _texts(path: Path) -> arrow.ArrowRows:
 
 
 class TfdsCorpus(AnyCorpus):
-    """The documents of data sets of TFDS, by `data.path` and `data.split`.
-
-    The parts are stretches of the splits, one for each of their files: the name of the data set,
-    and the stretch as TFDS describes it.
-    """
+    """The texts of data sets of TFDS; the parts are stretches as TFDS describes them, one per file."""
 
     unit, unit_size = "documents", 1
 
@@ -301,10 +290,7 @@ def _files_of(path: str) -> list[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All files below a folder, without hidden files and folders such as .git.
-
-    Links to folders are followed, but not to one that they are in.
-    """
+    """All files that are not hidden; links are followed, but not to a folder that they are in."""
     above |= {folder.resolve()}
     for path in folder.iterdir():
         if path.name.startswith("."):

@@ -114,10 +114,7 @@ class Masking:
 def _choose_tokens(
     maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int | tf.Tensor
 ) -> tf.Tensor:
-    """The first `number` maskable positions in random order: int32 [batch, columns], ascending.
-
-    Unused columns, at the end, hold seq_len.
-    """
+    """`number` random maskable positions: int32 [batch, columns], ascending; unused hold seq_len."""
     seq_len = tf.shape(maskable)[1]
     score, position = tf.math.top_k(tf.where(maskable, order, -1.0), columns)
     chosen = (score >= 0) & (tf.range(columns)[None, :] < number[:, None])

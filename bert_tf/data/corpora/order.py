@@ -56,8 +56,8 @@ class Order:
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Finds the pools of the examples with these ascending `numbers`, int64 [examples]. For
-        each lane the parts come in the order of its pools.
+        """Finds the pools of the examples with these ascending numbers, int64 [examples]. For each
+        lane the parts come in the order of its pools.
         """
         epochs, place_of = np.divmod(numbers, self.per_epoch)
         for epoch in np.unique(epochs).tolist():
@@ -106,9 +106,7 @@ class Order:
 
 
 class PooledExamples(Order, ABC):
-    """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once. The
-    seed decides all that is random in a pool, too.
-    """
+    """Examples numbered from 0 without end; the seed also decides all that is random in a pool."""
 
     # The first number of the keys of its random numbers; the order has 0 and 1.
     _KEY = 2

@@ -57,9 +57,7 @@ def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
 def join(
     tokens: np.ndarray, documents: Documents, separator: int, rng: Generator
 ) -> tuple[np.ndarray, Documents]:
-    """Copies documents in random order, each with a separator as the end of its last sentence. So
-    rows can be filled to full length, across the ends of documents. The tokens are any integers.
-    """
+    """Documents in random order, each ending with a separator, so that rows can go on across them."""
     order = rng.permutation(len(documents)).tolist()
     bounds = documents.sentences[documents.documents].tolist()
     end = np.array([separator], tokens.dtype)
@@ -75,8 +73,8 @@ def join(
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Examples as token ranges, each field int64 or bool [examples]; ends are exclusive. A segment
-    B of no tokens (`b_start == b_end`) means a single segment.
+    """Examples as token ranges, int64 or bool [examples]; ends are exclusive. A segment B of no
+    tokens (`b_start == b_end`) means a single segment.
     """
 
     a_start: np.ndarray
@@ -124,9 +122,7 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) ->
 
 
 def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
-    """The examples that a pass over all documents makes: the larger of two passes. With the larger
-    one, `plan` repeats a few examples rather than drop any.
-    """
+    """The larger of two passes, since `plan` then repeats a few examples rather than drop any."""
     rng = np.random.default_rng(0)
     return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
 
@@ -226,10 +222,9 @@ def _random_passages(
 def _truncated(
     a_length: np.ndarray, b_length: np.ndarray, longest: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lengths that remain when the longer side (B where equal) loses tokens one by one.
-
-    A side of at most half of the room stays as it is, and the other takes the rest. If both are
-    longer, they share the room, and A takes the odd token.
+    """The lengths that remain when the longer side (B where equal) loses tokens one by one. A side
+    of at most half of the room stays as it is, and the other takes the rest. If both are longer,
+    they share the room, and A takes the odd token.
     """
     a_half = (longest + 1) // 2
     b_half = longest - a_half

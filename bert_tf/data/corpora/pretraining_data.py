@@ -74,11 +74,7 @@ def open_data(
     batch_size: int | None = None,
     max_length: int | None = None,
 ) -> ShardData | RecordData:
-    """The data that `config` names, for one phase of pre-training.
-
-    Text is tokenized into the folder `tokens`, unless it was before. `batch_size` and `max_length`
-    are this phase's; by default those of `train`.
-    """
+    """The data of one phase; text is tokenized into the folder `tokens`, unless it was before."""
     if config.data.format != TFRECORD:
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":

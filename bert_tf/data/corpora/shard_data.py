@@ -14,7 +14,7 @@ from bert_tf.console import logger
 from bert_tf.data.corpora.examples import Examples
 from bert_tf.data.corpora.masking import Masking, causal_lm_targets
 from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
-from bert_tf.data.corpora.steps import Elements, StepData
+from bert_tf.data.corpora.steps import Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 
@@ -106,12 +106,7 @@ class ShardData(StepData):
         return Examples(self._shards, shards, self._rule, seed)
 
     def _elements(
-        self,
-        examples: Examples,
-        stretch: tf.Tensor,
-        columns: list[tf.Tensor],
-        worker: int,
-        workers: int,
+        self, examples: Examples, stretch: tf.Tensor, columns: Tensors, worker: int, workers: int
     ) -> Elements:
         ids, first_length, length, labels = columns
         input_mask = tf.sequence_mask(length, ids.shape[1], tf.int32)

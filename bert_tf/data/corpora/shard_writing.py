@@ -63,9 +63,7 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out documents with a hash below `limit`; the shards, and the three lowest
-            hashes.
-            """
+            """The shards where hashes below `limit` are held out, and the lowest hashes."""
             shards: dict[str, list[Shard]] = {TRAIN: [], DEV: []}
             waiting: dict[str, list[TokenizedDocument]] = {TRAIN: [], DEV: []}
             tokens, lowest = dict.fromkeys(shards, 0), list[int]()
@@ -103,9 +101,9 @@ def dev_limit(
 ) -> int:
     """The hash below which a document is held out.
 
-    Next sentence prediction needs two documents. So if the share holds out fewer than two
-    (`held_out`) of at least four `documents`, two are held out, those of the three `lowest` hashes,
-    unless the others are copies of these.
+    Next sentence prediction needs two documents. So if the share holds out fewer (`held_out`) of at
+    least four `documents`, those with the two `lowest` hashes are, unless others are copies of
+    them.
     """
     if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
         return lowest[1] + 1
@@ -113,9 +111,7 @@ def dev_limit(
 
 
 def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token shards") -> None:
-    """Raises UserError if there is something at `out` that must not be replaced. A folder may be
-    that has this `format` in its manifest; `what` is what it then holds.
-    """
+    """Raises UserError if `out` holds anything but `what`, by the `format` in its manifest."""
     out = local_path(out)
     with explained(out):
         is_empty = remote_of(out) is None and out.is_dir() and not any(out.iterdir())

@@ -16,6 +16,7 @@ from bert_tf.errors import UserError
 # on batch after batch.
 _STRETCH_ROWS = 512
 
+Tensors = list[tf.Tensor]
 Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 """Inputs and targets, each [rows, …]."""
 
@@ -39,10 +40,9 @@ class StepData(ABC):
 
     @abstractmethod
     def _elements(
-        self, examples: Any, stretch: tf.Tensor, columns: list[tf.Tensor], worker: int, workers: int
+        self, examples: Any, stretch: tf.Tensor, columns: Tensors, worker: int, workers: int
     ) -> Elements:
         """TensorFlow ops that make inputs and targets of columns, as `examples.rows` gives them.
-
         They are the rows of one stretch of steps, whose number is int64 []. Stretches are the same
         wherever a dataset starts, so that random numbers may follow from it.
         """
@@ -67,9 +67,7 @@ class StepData(ABC):
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """As `dataset`, for `steps` held-out batches, the same every time and for every seed; None
-        if nothing is held out.
-        """
+        """As `dataset`, for `steps` held-out batches, the same for every seed; None without any."""
         examples = self._held_out()
         return examples and self._batches(examples, 0, steps, worker, workers)
 

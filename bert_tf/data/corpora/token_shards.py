@@ -45,8 +45,8 @@ class Shard:
 
     @classmethod
     def read(cls, entry: dict) -> "Shard":
-        """The shard of an entry of unknown origin: a ValueError, KeyError or TypeError if it is
-        damaged.
+        """The shard of an entry of unknown origin; a ValueError, KeyError or TypeError if it is
+        none.
         """
         shard = cls(**entry)
         counts = (shard.documents, shard.sentences, shard.tokens)

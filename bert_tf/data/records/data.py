@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.data.corpora.order import Part, PooledExamples
-from bert_tf.data.corpora.steps import Elements, StepData
+from bert_tf.data.corpora.steps import Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
@@ -32,11 +32,9 @@ _BLOCK = 256
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
-class _RecordExamples(PooledExamples):
-    """The examples of TFRecord files as an endless sequence, in which one can start anywhere.
-
-    The records of a file are read in blocks, and the blocks of a pool are shuffled together. All
-    files must have one format, and ids below `vocab_size`.
+class _Records(PooledExamples):
+    """Examples of one format, with ids below `vocab_size`; a unit of the order is a block of
+    records.
     """
 
     _KEY = 3  # token shards have 2
@@ -133,9 +131,9 @@ class RecordData(StepData):
         for folder in dict.fromkeys(file.parent for file in self.files):
             _check_tokenizer(folder, tokenizer)
         self._next_sentence = next_sentence
-        examples = _RecordExamples(train, tokenizer.vocab_size, seed)
+        examples = _Records(train, tokenizer.vocab_size, seed)
         # Held-out batches are the same for every seed of training, so that their losses compare.
-        self._dev = _RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
+        self._dev = _Records(dev, tokenizer.vocab_size, seed=0) if dev else None
         for records in filter(None, (examples, self._dev)):
             found = records.format
             if found.max_length != max_length:
@@ -153,14 +151,14 @@ class RecordData(StepData):
             examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
         )
 
-    def _held_out(self) -> _RecordExamples | None:
+    def _held_out(self) -> _Records | None:
         return self._dev
 
     def _elements(
         self,
-        examples: _RecordExamples,
+        examples: _Records,
         stretch: tf.Tensor,
-        columns: list[tf.Tensor],
+        columns: Tensors,
         worker: int,
         workers: int,
     ) -> Elements:

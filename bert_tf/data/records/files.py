@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there
+from bert_tf.io.files import is_there, readable
 
 # What is added to a checksum; see `masked_crc32c`.
 _MASK_DELTA = 0xA282EAD8
@@ -30,7 +30,7 @@ class RecordFile:
     def __init__(self, path: Path):
         self.path = path
         starts = array.array("q", [0])
-        try:
+        with readable(path, "TFRecord file"):
             is_there(path, "TFRecord file")
             size = path.stat().st_size
             with open(path, "rb", buffering=_BUFFER) as file:
@@ -43,8 +43,6 @@ class RecordFile:
                     if masked_crc32c(header[:8]) != checksum:
                         raise self._wrong_length(len(starts) - 1, header)
                     starts.append(min(starts[-1] + _HEADER + length + _CHECKSUM, size + 1))
-        except OSError as error:
-            raise _unreadable(path, error) from None
         if starts[-1] != size:
             number = len(starts) - 1 if starts[-1] < size else len(starts) - 2
             raise _damaged(path, number, f"the file ends in it, after {size:,} bytes")
@@ -64,12 +62,9 @@ class RecordFile:
     def read(self, first: int, last: int) -> list[bytes]:
         """The data of the records from `first` to before `last`."""
         starts = self.starts[first : last + 1] - self.starts[first]
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(int(self.starts[first]))
-                data = file.read(int(starts[-1]))
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+        with readable(self.path, "TFRecord file"), open(self.path, "rb") as file:
+            file.seek(int(self.starts[first]))
+            data = file.read(int(starts[-1]))
         if len(data) < starts[-1]:
             raise UserError(f"{self.path} became shorter during the run; start the run again")
         records = []
@@ -82,10 +77,8 @@ class RecordFile:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The CRC-32C of some data in the form in which TFRecord files hold it.
-
-    Source: tensorflow/core/lib/hash/crc32c.h, which rotates it and adds a constant, so that a
-    checksum of data that contains checksums is still good.
+    """A checksum as TFRecord files hold it (tensorflow/core/lib/hash/crc32c.h). It is rotated and
+    shifted, so that a checksum of data that contains checksums is still good.
     """
     crc = google_crc32c.value(data)
     return (crc >> 15 | crc << 17) + _MASK_DELTA & 0xFFFFFFFF
@@ -93,7 +86,3 @@ def masked_crc32c(data: bytes) -> int:
 
 def _damaged(path: Path, number: int, how: str) -> UserError:
     return UserError(f"{path}, record {number + 1} is damaged: {how}; copy or write the file again")
-
-
-def _unreadable(path: Path, error: OSError) -> UserError:
-    return UserError(f"TFRecord file cannot be read: {path} ({error.strerror})")

@@ -71,9 +71,7 @@ class RecordFormat:
 
     def parse(self, records: Sequence[bytes]) -> dict[str, np.ndarray]:
         """The features of examples, under our names; a ValueError if one is not of this format.
-
-        All are int32, except for the weights in float32. Integers beyond 32 bits become the nearest
-        32-bit integer, which is never a valid id.
+        Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()

@@ -33,7 +33,6 @@ def write_records(
     config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, naming: str = "google"
 ) -> None:
     """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
-
     Held-out documents are used once. Without next_sentence all labels are 0: the readers of these
     files require the feature. The folder appears when all is written.
     """
