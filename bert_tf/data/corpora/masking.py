@@ -114,7 +114,7 @@ class Masking:
 def _choose_tokens(
     maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int | tf.Tensor
 ) -> tf.Tensor:
-    """`number` random maskable positions: int32 [batch, columns], ascending; unused hold seq_len."""
+    """Random maskable positions, int32 [batch, columns], ascending; seq_len in unused columns."""
     seq_len = tf.shape(maskable)[1]
     score, position = tf.math.top_k(tf.where(maskable, order, -1.0), columns)
     chosen = (score >= 0) & (tf.range(columns)[None, :] < number[:, None])

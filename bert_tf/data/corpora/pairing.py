@@ -57,7 +57,7 @@ def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
 def join(
     tokens: np.ndarray, documents: Documents, separator: int, rng: Generator
 ) -> tuple[np.ndarray, Documents]:
-    """Documents in random order, each ending with a separator, so that rows can go on across them."""
+    """Documents in random order, each with a separator at its end; rows can go on across it."""
     order = rng.permutation(len(documents)).tolist()
     bounds = documents.sentences[documents.documents].tolist()
     end = np.array([separator], tokens.dtype)
