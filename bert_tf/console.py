@@ -20,10 +20,8 @@ from bert_tf.errors import named
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-# Without a terminal, the seconds between lines of progress.
-_LINE_SECONDS = 10.0
-# Work that takes fewer seconds needs no line of progress.
-_SHORT_SECONDS = 1.0
+_LINE_SECONDS = 10.0  # without a terminal, the seconds between lines of progress
+_SHORT_SECONDS = 1.0  # work that takes fewer seconds needs no line of progress
 # The rate is measured over the last half minute, at so many moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 # Control characters, line separators, and what turns the direction in which a line is read.

@@ -25,8 +25,7 @@ from bert_tf.io.remote import cache_folder, fetched, is_file
 
 FORMATS = ("parquet", "datasets")
 
-# Rows that are in memory at a time.
-_READ = 1024
+_READ = 1024  # rows that are in memory at a time
 # What reads a file, by its ending.
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
@@ -34,8 +33,7 @@ _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parque
 # The prefix of a data set that is read as a stream, and a split of which the first rows are read.
 _STREAM = "stream:/"
 _FIRST_ROWS = re.compile(r"(.+)\[:(\d+)\]")
-# What `Dataset.save_to_disk` writes next to the rows.
-_SAVED = "state.json"
+_SAVED = "state.json"  # what `Dataset.save_to_disk` writes next to the rows
 # On the Hub: owner/name or name, a configuration, a revision.
 _HUB = re.compile(
     r"(?:(?:hf|stream):/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?"

@@ -22,6 +22,9 @@ from bert_tf.errors import UserError
 _POOL_BATCHES = 50
 _LENGTHS = "lengths"
 
+# Gives batches from a number on: padded inputs, and the other fields of `TrainingRows` by name.
+Batches = Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]]
+
 
 @dataclasses.dataclass(frozen=True)
 class EncodedRows:
@@ -82,11 +85,7 @@ class TrainingRows:
     weights: np.ndarray | None = None  # float32 [rows]; None if all rows count equally
 
     @classmethod
-    def gather(
-        cls,
-        batches: Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]],
-        folder: Path | None = None,
-    ) -> Self:
+    def gather(cls, batches: Batches, folder: Path | None = None) -> Self:
         """Joins batches of padded inputs and of the other fields by name, as `mapped.joined`."""
 
         def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:

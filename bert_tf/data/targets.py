@@ -15,13 +15,11 @@ from bert_tf.data.columns import Columns, Rows, Target, as_list, is_missing, quo
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
-# Labels that a message lists.
-_LISTED = 20
+_LISTED = 20  # labels that a message lists
 _WHOLE_NUMBER = re.compile("-?[0-9]+")
 _LARGEST = float(np.finfo(np.float32).max)
 
-# What a row of targets may be.
-_LISTS = list | tuple | np.ndarray
+_LISTS = list | tuple | np.ndarray  # what a row of targets may be
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
-# Below any score of a relation or of attention, yet finite.
-_HIDDEN = -1e9
+_HIDDEN = -1e9  # below any score of a relation or of attention, yet finite
 
 # "classes" are logits of which one is right, "labels" logits of which any number is, and "values"
 # are numbers such as a vector.

@@ -19,8 +19,7 @@ from bert_tf.errors import UserError
 Answers = tuple[Any, list[Encoded]]
 Sums = Mapping[str, tf.Tensor]
 OwnLoss = Callable[[Any], tf.Tensor]
-# Query, key and value of a block.
-_Heads = Mapping[str, tf.Tensor]
+_Heads = Mapping[str, tf.Tensor]  # query, key and value of a block
 # Replicas of a strategy train in threads of their own, and each has its own context.
 # Whether to collect intermediates, too, and what each call of an encoder has computed, in turn.
 _watched: contextvars.ContextVar[tuple[bool, list[Encoded]] | None] = contextvars.ContextVar(

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from bert_tf.errors import UserError
 from bert_tf.io.remote import fetched, local_path
 
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 # The most bytes of a configuration or a vocabulary, of a graph or a LiteRT file, of data that is
 # read as a whole, and of a file of weights or of other data.
 SMALL, GRAPH, WHOLE, LARGEST = 2**28, 2**31, 2**34, 2**38
@@ -108,7 +108,7 @@ def open_maybe_gzipped(
         check_there(path, what)
         try:
             with open(local_path(path), "rb") as file:
-                is_gzipped = file.read(2) == _GZIP_MAGIC
+                is_gzipped = file.read(2) == GZIP_MAGIC
                 file.seek(0)
                 with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
                     yield content, file

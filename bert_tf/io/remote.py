@@ -36,16 +36,13 @@ _MARKERS = re.compile(
 )
 # Files are fetched in pieces of so many bytes; so many pieces, and so many files, at a time.
 _PIECE, _AT_ONCE = 2**23, 4
-# Downloads of more bytes are printed.
-_LARGE = 2**27
-# Seconds for which what a store said is believed.
-_BELIEVED = 3.0
+_LARGE = 2**27  # downloads of more bytes are printed
+_BELIEVED = 3.0  # seconds for which what a store said is believed
 # How often a folder is read again that changes while it is read.
 _TRIES = 5
 _GIGABYTES = 50.0
 
-# What was asked about, and when.
-_asked: dict[Path, float] = {}
+_asked: dict[Path, float] = {}  # what was asked about, and when
 # The file in which a process, or one that it was forked from, notes the copies that it uses.
 _users: dict[tuple[int, Path], TextIO] = {}
 

@@ -23,14 +23,10 @@ _GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-defaul
 _AMAZON = "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 SCHEMES = {"gs": ("gcsfs.core", "gcs", _GOOGLE), "s3": ("s3fs", "s3", _AMAZON)}
 ENDPOINTS = {"gs": "STORAGE_EMULATOR_HOST", "s3": "AWS_ENDPOINT_URL"}
-# The bytes of a part of an upload.
-_PART = 2**24
-# Seconds between attempts.
-_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-# Seconds after which a store is waited for again that could not be reached.
-_DOWN = 60.0
-# Waits from here on are printed.
-_LONG = 4.0
+_PART = 2**24  # the bytes of a part of an upload
+_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts
+_DOWN = 60.0  # seconds after which a store is waited for again that could not be reached
+_LONG = 4.0  # waits from here on are printed
 # The packages whose errors of the network are no OSErrors.
 _OF_NETWORK = ("aiohttp", "botocore", "fsspec", "gcsfs", "requests", "urllib3")
 # Errors of credentials. Google's and Amazon's packages have no common class for them.
@@ -206,5 +202,4 @@ def _is_refused(error: Exception) -> bool:
     return invalid or str(error).startswith("Forbidden") or getattr(error, "code", 0) in (401, 403)
 
 
-# The store of "gs" or "s3".
-store_of = functools.cache(Store)
+store_of = functools.cache(Store)  # the store of "gs" or "s3"

@@ -23,8 +23,7 @@ PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]",
 
 # The greatest `longest_word`: more repetitions no regular expression of TensorFlow counts.
 LONGEST_WORD = 999
-# The settings that are lists of strings.
-_LISTS = ("added_tokens", "exact_tokens")
+_LISTS = ("added_tokens", "exact_tokens")  # the settings that are lists of strings
 
 
 def _are_strings(values: Iterable[Any]) -> bool:

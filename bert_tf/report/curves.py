@@ -6,8 +6,7 @@ from typing import Any
 
 from bert_tf.report.plots import new_figure, to_png
 
-# metric -> (steps, values).
-Curves = dict[str, tuple[list[int], list[float]]]
+Curves = dict[str, tuple[list[int], list[float]]]  # metric -> (steps, values)
 
 # The curves on training batches, and those on held-out data.
 _KINDS: dict[str, dict[str, Any]] = {

@@ -40,15 +40,13 @@ from bert_tf.text import Tokenizer
 
 # Where consecutive documents stand: part of the corpus, and batch of the part.
 Key = tuple[int, int]
-# Such documents, as text, then tokenized.
-Batch = tuple[Key, list]
+Batch = tuple[Key, list]  # such documents, as text, then tokenized
 # The hashes, uint64, and numbers of tokens, int64, of a batch's documents.
 Sizes = tuple[Key, np.ndarray, np.ndarray]
 # Documents with a hash below this are held out; and for `train` and `dev` the part, the batch and
 # the number in the batch of the document with which each shard starts.
 Layout = tuple[int, dict[str, list[tuple[int, int, int]]]]
-# Which shard: `train` or `dev`, and its number there.
-Place = tuple[str, int]
+Place = tuple[str, int]  # which shard: `train` or `dev`, and its number there
 
 
 def build(

@@ -46,8 +46,7 @@ TFDS = "tfds"
 # `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
 TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
-# Documents of a part of a table.
-_ROWS = 10_000
+_ROWS = 10_000  # documents of a part of a table
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
@@ -212,7 +211,7 @@ def _texts(path: Path) -> arrow.ArrowRows:
 
 
 class TfdsCorpus(AnyCorpus):
-    """The texts of data sets of TFDS; the parts are stretches as TFDS describes them, one per file."""
+    """The texts of data sets of TFDS; the parts are stretches of one file, as TFDS says them."""
 
     unit, unit_size = "documents", 1
 

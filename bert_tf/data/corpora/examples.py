@@ -17,8 +17,7 @@ from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, join, pla
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
 from bert_tf.io.vocabulary import ids_of
 
-# Enough tokens to estimate how many examples a token gives.
-_SAMPLE_TOKENS = 4_000_000
+_SAMPLE_TOKENS = 4_000_000  # enough tokens to estimate how many examples a token gives
 
 
 class PackedRows(NamedTuple):

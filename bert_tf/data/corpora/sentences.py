@@ -23,8 +23,7 @@ _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
 # It begins with one plain set of characters, which `re` finds fast, and the possessive `*+` keeps
 # it linear on long runs of dots.
 _WITHOUT_SPACE = "。！？．"
-# The last five are Arabic, Urdu, Hindi (two) and Armenian.
-_WITH_SPACE = ".!?…؟۔।॥։"
+_WITH_SPACE = ".!?…؟۔।॥։"  # the last five are Arabic, Urdu, Hindi (two) and Armenian
 _ALL = _WITHOUT_SPACE + _WITH_SPACE
 _MARKS = re.compile(rf"""[{_ALL}][{_ALL}"'”’»)\]」』）]*+""")
 _OPENING = "\"'“‘«(["

@@ -14,15 +14,11 @@ from bert_tf.console import logger
 from bert_tf.data.corpora.examples import Examples
 from bert_tf.data.corpora.masking import Masking, causal_lm_targets
 from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
-from bert_tf.data.corpora.steps import Elements, StepData, Tensors
+from bert_tf.data.corpora.steps import DEV_SEED, Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 
-# A model can hardly learn anything from a larger share of random next sentences.
-_MOSTLY = 0.9
-
-# Held-out batches are the same for every seed of training, so that their losses compare.
-_DEV_SEED = 0
+_MOSTLY = 0.9  # a model can hardly learn anything from a larger share of random next sentences
 
 
 class ShardData(StepData):
@@ -82,7 +78,7 @@ class ShardData(StepData):
         return {TRAIN: self._train.per_epoch, DEV: dev.per_epoch if dev else 0}
 
     def _held_out(self) -> Examples | None:
-        return self._examples(DEV, _DEV_SEED) if self._shards.dev_fraction else None
+        return self._examples(DEV, DEV_SEED) if self._shards.dev_fraction else None
 
     def _examples(self, part: str, seed: int) -> Examples:
         shards = self._shards.parts[part]

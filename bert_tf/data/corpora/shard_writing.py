@@ -31,8 +31,7 @@ LOWEST_HASHES = 3
 LONGEST_SENTENCE = 512
 HASH_BITS = 64
 
-# Characters that go to the tokenizer in one call.
-_BATCH_CHARACTERS = 1 << 20
+_BATCH_CHARACTERS = 1 << 20  # characters that go to the tokenizer in one call
 
 
 class TokenizedDocument(NamedTuple):

@@ -16,9 +16,11 @@ from bert_tf.errors import UserError
 # on batch after batch.
 _STRETCH_ROWS = 512
 
+# Held-out batches are the same for every seed of training, so that their losses compare.
+DEV_SEED = 0
+
 Tensors = list[tf.Tensor]
-Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
-"""Inputs and targets, each [rows, …]."""
+Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]  # inputs and targets, each [rows, …]
 
 
 class StepData(ABC):

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.data.corpora.order import Part, PooledExamples
-from bert_tf.data.corpora.steps import Elements, StepData, Tensors
+from bert_tf.data.corpora.steps import DEV_SEED, Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
@@ -26,8 +26,7 @@ from bert_tf.io.vocabulary import TokenizerSettings, read_beside
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
-# Records that are read at once, and dealt as one unit of the order.
-_BLOCK = 256
+_BLOCK = 256  # records that are read at once, and dealt as one unit of the order
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
@@ -132,8 +131,7 @@ class RecordData(StepData):
             _check_tokenizer(folder, tokenizer)
         self._next_sentence = next_sentence
         examples = _Records(train, tokenizer.vocab_size, seed)
-        # Held-out batches are the same for every seed of training, so that their losses compare.
-        self._dev = _Records(dev, tokenizer.vocab_size, seed=0) if dev else None
+        self._dev = _Records(dev, tokenizer.vocab_size, DEV_SEED) if dev else None
         for records in filter(None, (examples, self._dev)):
             found = records.format
             if found.max_length != max_length:

@@ -14,14 +14,11 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there, readable
+from bert_tf.io.files import GZIP_MAGIC, is_there, readable
 
-# What is added to a checksum; see `masked_crc32c`.
-_MASK_DELTA = 0xA282EAD8
+_MASK_DELTA = 0xA282EAD8  # what is added to a checksum; see `masked_crc32c`
 _HEADER, _CHECKSUM = 12, 4
-_GZIP_MAGIC = b"\x1f\x8b"
-# Bytes read at a time in search of the records.
-_BUFFER = 1 << 20
+_BUFFER = 1 << 20  # bytes read at a time in search of the records
 
 
 class RecordFile:
@@ -52,7 +49,7 @@ class RecordFile:
     def _wrong_length(self, number: int, header: bytes) -> UserError:
         if number:
             return _damaged(self.path, number, "its length is wrong")
-        if header.startswith(_GZIP_MAGIC):
+        if header.startswith(GZIP_MAGIC):
             return UserError(f"TFRecord file is compressed: {self.path}; decompress it with gunzip")
         return UserError(f"not a TFRecord file: {self.path}")
 

@@ -24,8 +24,7 @@ from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import write_beside
 from bert_tf.text import Tokenizer
 
-# About a hundred megabytes at 128 tokens.
-_FILE_EXAMPLES = 100_000
+_FILE_EXAMPLES = 100_000  # about a hundred megabytes at 128 tokens
 _BATCH = 256
 
 
