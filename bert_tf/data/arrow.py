@@ -232,12 +232,9 @@ def read(path: Path) -> DataTable:
             name, configuration, revision = named.groups()
             is_stream = folder.startswith(_STREAM)
             first = _FIRST_ROWS.fullmatch(path.name) if is_stream else None
+            split = first[1] if first else path.name
             found = datasets.load_dataset(
-                name,
-                configuration,
-                revision=revision,
-                split=first[1] if first else path.name,
-                streaming=is_stream,
+                name, configuration, revision=revision, split=split, streaming=is_stream
             )
             found = found.take(int(first[2])) if first else found
     # Hub, files and the scripts of data sets fail in many ways.

@@ -40,9 +40,7 @@ class EncodedRows:
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "EncodedRows":
         """The rows whose `flat` batches were joined; what is left are `others`."""
-        ids, types, lengths = (
-            arrays.pop(n) for n in ("input_word_ids", "input_type_ids", _LENGTHS)
-        )
+        ids, types, lengths = map(arrays.pop, ("input_word_ids", "input_type_ids", _LENGTHS))
         return cls(ids, types, np.concatenate([[0], np.cumsum(lengths)]), others=arrays)
 
     @property

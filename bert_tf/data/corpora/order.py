@@ -129,21 +129,18 @@ class PooledExamples(Order, ABC):
         numbers = np.arange(start, stop, step)
         columns: list[np.ndarray] = []
         for part in self.find(numbers):
-            found = tuple(self._take(self._pool(part), part.places))
+            pool, made = self._made.get(part.pool.lane, (None, None))
+            if pool != part.pool:
+                made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
+                # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
+                epoch = part.pool.epoch
+                kept = {n: held for n, held in self._made.items() if held[0].epoch == epoch}
+                self._made = kept | {part.pool.lane: (part.pool, made)}
+            found = tuple(self._take(made, part.places))
             columns = columns or [np.empty((len(numbers), *v.shape[1:]), v.dtype) for v in found]
             for column, values in zip(columns, found, strict=True):
                 column[part.rows] = values
         return columns
-
-    def _pool(self, part: Part) -> Any:
-        """What `_make` gives, kept until the lane of the part reaches another pool."""
-        pool, made = self._made.get(part.pool.lane, (None, None))
-        if pool != part.pool:
-            made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
-            # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
-            kept = {n: held for n, held in self._made.items() if held[0].epoch == part.pool.epoch}
-            self._made = kept | {part.pool.lane: (part.pool, made)}
-        return made
 
 
 def _random_generator(*key: int) -> np.random.Generator:

@@ -59,11 +59,8 @@ class ShardData(StepData):
         joined = cross_documents and not next_sentence
         self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
         train = self._examples(TRAIN, seed)
-        super().__init__(
-            train,
-            batch_size,
-            f"{folder} gives about {train.per_epoch} examples of {max_length} tokens",
-        )
+        size = f"{folder} gives about {train.per_epoch} examples of {max_length} tokens"
+        super().__init__(train, batch_size, size)
         if next_sentence and train.random_next > _MOSTLY:
             logger.warning(
                 f"{train.random_next:.0%} of the pairs in {folder} have a random next sentence, "

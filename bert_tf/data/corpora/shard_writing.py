@@ -178,7 +178,9 @@ def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[
                 lengths = _cut_long_sentences(np.diff(bounds))
                 # A copy: a view would hold on to the ids of the whole batch.
                 own = ids[bounds[0] : bounds[-1]].astype(dtype)
-                yield TokenizedDocument(own, lengths, _hash(document))
+                text = "\n".join(document).encode()
+                digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
+                yield TokenizedDocument(own, lengths, int.from_bytes(digest, "big"))
 
 
 def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
@@ -202,9 +204,3 @@ def _cut_long_sentences(lengths: np.ndarray) -> np.ndarray:
     cut = np.full(pieces.sum(), LONGEST_SENTENCE)
     cut[np.cumsum(pieces) - 1] = lengths - (pieces - 1) * LONGEST_SENTENCE
     return cut
-
-
-def _hash(document: list[str]) -> int:
-    text = "\n".join(document).encode()
-    digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
-    return int.from_bytes(digest, "big")

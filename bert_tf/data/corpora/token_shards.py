@@ -109,11 +109,10 @@ class TokenShards:
         sentences, documents = (
             self._load(shard, array).astype(np.int64) for array in ("sentences", "documents")
         )
-        starts = {
-            "sentences": (sentences, len(tokens)),
-            "documents": (documents, len(sentences) - 1),
-        }
-        for array, (firsts, end) in starts.items():
+        for array, firsts, end in (
+            ("sentences", sentences, len(tokens)),
+            ("documents", documents, len(sentences) - 1),
+        ):
             # No part is empty.
             ends_fit = firsts.size and (firsts[0], firsts[-1]) == (0, end)
             if not ends_fit or (np.diff(firsts) <= 0).any():

@@ -145,9 +145,8 @@ class RecordData(StepData):
                     "false"
                 )
         self.max_predictions = examples.format.max_predictions
-        super().__init__(
-            examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
-        )
+        size = f"{examples.name} holds {examples.per_epoch} examples"
+        super().__init__(examples, batch_size, size)
 
     def _held_out(self) -> _Records | None:
         return self._dev
