@@ -56,11 +56,7 @@ class Unfinished:
 
 @contextlib.contextmanager
 def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator[Unfinished]:
-    r"""Yields a file to which pieces are appended; it becomes `path` at the end.
-
-    >>> with resumable_file("numbers", {"of": "a doctest"}) as file:
-    ...     for done in range(file.done, 3):
-    ...         file.append(b"%d\n" % done, done + 1)
+    """Yields a file to which pieces are appended; it becomes `path` at the end.
 
     Until then it is `path` with ".part" at its end. If the block fails or the process is killed,
     what was appended stays there. The next call with the same `work`, which is all that decides

@@ -211,7 +211,7 @@ def _texts(path: Path) -> arrow.ArrowRows:
 
 
 class TfdsCorpus(AnyCorpus):
-    """The texts of data sets of TFDS; the parts are stretches of one file, as TFDS says them."""
+    """The texts of data sets of TFDS; a part is the stretch of one file, as TFDS describes it."""
 
     unit, unit_size = "documents", 1
 

@@ -1,8 +1,7 @@
 """Token shards to `tf.data` batches for pre-training, with new pairs and new masks every epoch.
 
-Batch k follows from (seed, shards, k) alone. `Examples` finds and packs its rows with NumPy.
-TensorFlow ops mask them with random numbers that follow from (seed, k). So a run that resumes
-starts its dataset at its step, at once.
+`Examples` finds and packs the rows with NumPy. TensorFlow ops mask those of batch k with random
+numbers that follow from (seed, k).
 """
 
 import os

@@ -24,7 +24,9 @@ Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]  # inputs and targe
 
 
 class StepData(ABC):
-    """Batches of examples; those of step k begin with example k * batch_size."""
+    """Batches of examples; those of step k begin with example k * batch_size. They follow from the
+    seed, the data and k alone, so a run that resumes starts at its step at once.
+    """
 
     def __init__(self, train: PooledExamples, batch_size: int, size: str):
         if batch_size > train.per_epoch:

@@ -1,7 +1,6 @@
 """TFRecords of ready examples to `tf.data` batches for pre-training.
 
-The examples keep the pairs and the masks with which they were written; only their order changes
-from epoch to epoch. As with token shards, batch k follows from (seed, files, k) alone.
+The examples keep the pairs and the masks with which they were written; only their order changes.
 """
 
 import glob
