@@ -90,9 +90,8 @@ def print_metrics(metrics: Mapping[str, float]) -> None:
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-    """The progress of long work, its rate, and the time that is left. The `with` block closes it
-    even if the work fails: a bar hides the cursor. `amount` is the number of units in the first n
-    steps.
+    """The progress of long work, with its rate and the time left. A `with` block closes it even if
+    the work fails: a bar hides the cursor. `amount` is the number of units in the first n steps.
     """
 
     def __init__(
@@ -121,8 +120,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done; without a bar in a line now and then, if `line` allows
-        it.
+        """Shows that `step` steps are done; without a bar, now and then in a line, if `line` is
+        set.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
@@ -176,9 +175,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that shows the progress of a stage, by its name, what is done, and its
-    total.
-    """
+    """Yields a function that shows progress: the name of a stage, what is done, and its total."""
     shown: dict[str, Progress] = {}
     with contextlib.ExitStack() as open_one:
 

@@ -21,8 +21,7 @@ FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
-    Commands call it; importing the library does not. Variables that the user has set keep their
-    values.
+    Commands call it, not the library. Variables that the user has set keep their values.
     """
     # 3, because without a GPU TensorFlow logs an error when it looks for one. Other errors are
     # raised in Python too.

@@ -77,9 +77,7 @@ def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """The ending if it is one of `FORMATS`; else, and for a run's `own` files, what is
-    `configured`.
-    """
+    """The ending if it is one of `FORMATS`; `configured` for others, and for `own` files."""
     ending = path.suffix[1:]
     is_own = path.resolve() in {each.resolve() for each in own}
     return ending if ending in FORMATS and not is_own else configured

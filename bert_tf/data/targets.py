@@ -267,9 +267,7 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError if a name occurs twice, is empty as padding is, or cannot be a line of a
-    file.
-    """
+    """Raises UserError if a name occurs twice, is empty as padding, or is not one line of text."""
     for name in names:
         if whole_text(name) != name:
             raise UserError(

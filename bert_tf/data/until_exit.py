@@ -33,9 +33,7 @@ def map_until_exit(
     function: Callable[[np.ndarray], Sequence[np.ndarray]],
     types: Sequence[tf.DType],
 ) -> tf.data.Dataset:
-    """Maps a function of NumPy arrays in another thread, one call at a time, until the program
-    ends.
-    """
+    """Maps a function of NumPy arrays in one other thread, until the program or the data end."""
 
     # This imports Keras, which a process that answers does not need.
     from bert_tf.compat import numpy_function

@@ -101,9 +101,7 @@ def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes
 def open_maybe_gzipped(
     path: str | os.PathLike, what: str = "file"
 ) -> Iterator[tuple[io.BufferedIOBase, BinaryIO]]:
-    """Yields the content of a file, unpacked if it is gzipped, and the file itself for its
-    position.
-    """
+    """Yields a file's content, unpacked if it is gzipped, and the file itself for its position."""
     with readable(path, what):
         check_there(path, what)
         try:

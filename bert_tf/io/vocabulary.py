@@ -232,9 +232,8 @@ def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[s
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Whether text was lower-cased before such pieces were learned: it would not change them. It
-    has neither capitals nor accents then: also Hangul is taken apart, and Hindi loses its vowel
-    signs.
+    """Whether text was lower-cased before such pieces were learned: they have no capitals and no
+    accents, so that also Hangul is taken apart, and Hindi loses its vowel signs.
     """
     for piece in vocabulary:
         decomposed = unicodedata.normalize("NFD", piece.lower())

@@ -45,9 +45,7 @@ class Shard:
 
     @classmethod
     def read(cls, entry: dict) -> "Shard":
-        """The shard of an entry of unknown origin; a ValueError, KeyError or TypeError if it is
-        none.
-        """
+        """An entry of unknown origin; if it is damaged, a KeyError, TypeError or ValueError."""
         shard = cls(**entry)
         counts = (shard.documents, shard.sentences, shard.tokens)
         sums = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]

@@ -31,9 +31,7 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
 class _Records(PooledExamples):
-    """Examples of one format, with ids below `vocab_size`; a unit of the order is a block of
-    records.
-    """
+    """Examples of one format, with ids below `vocab_size`, in blocks that are shuffled in pools."""
 
     _KEY = 3  # token shards have 2
 
