@@ -120,9 +120,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done; without a bar, now and then in a line, if `line` is
-        set.
-        """
+        """Shows that `step` steps are done; without a bar in a line now and then, if `line`."""
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
         if self._bar is not None:

@@ -31,7 +31,7 @@ def prepare_environment() -> None:
 
 
 def prepare_to_serve() -> None:
-    """Sets how TensorFlow computes where it only answers, unless the user has set it."""
+    """Sets how TensorFlow computes in a process that only answers; what the user has set stays."""
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, "1")

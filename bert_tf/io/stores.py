@@ -110,7 +110,9 @@ class Store:
                 self._tried(key, "rm_file")
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
-        """Stores a small object if this tag (None: nothing) is there; returns whether it did."""
+        """Stores a small object if what is there has this tag; with None, if nothing is there.
+        Returns whether it is stored.
+        """
         try:
             if self.scheme == "s3":
                 condition = {"mode": "create"} if tag is None else {"IfMatch": tag}

@@ -137,7 +137,7 @@ class TrainedPieces(tuple[str, ...]):
 
 
 def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[str, ...]:
-    """The pieces of a file by their ids; those `of_model` may be blank or repeated."""
+    """The pieces of a file in the order of their ids; `of_model` they may be blank or repeated."""
     # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
     # one, it stands in the published Chinese vocabulary.
     lines = read_text(path, "vocabulary", _MOST).removesuffix("\n").split("\n")

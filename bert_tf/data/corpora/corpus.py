@@ -263,7 +263,7 @@ def _text_feature(name: str, builder: Any) -> str:
 
 
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
-    """Each file once that a path, a folder, a glob or a list of these names; sorted in each."""
+    """Each file once that a path, a folder, a glob or a list of these names."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
     try:
         return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))

@@ -62,7 +62,7 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """The shards where hashes below `limit` are held out, and the lowest hashes."""
+            """Holds out the documents below `limit`; the shards, and the lowest hashes."""
             shards: dict[str, list[Shard]] = {TRAIN: [], DEV: []}
             waiting: dict[str, list[TokenizedDocument]] = {TRAIN: [], DEV: []}
             tokens, lowest = dict.fromkeys(shards, 0), list[int]()
