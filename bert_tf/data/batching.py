@@ -136,7 +136,7 @@ class GroupedRows(TrainingRows):
         return inputs, targets[:, :width] if self.of_texts else targets, *weights
 
     def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """[batch, width, seq_len], 0 for missing texts; with `padded_to` one width for all batches."""
+        """[batch, width, seq_len], 0 for missing texts; with `padded_to` always the same width."""
         groups = self.groups[rows]
         if not self.encoded.padded_to:
             groups = groups[:, : (groups >= 0).sum(axis=1).max()]
