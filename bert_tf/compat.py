@@ -43,26 +43,21 @@ APART_ATTRIBUTES = {NO_INLINE: True, "_tf_data_function": True}
 
 
 def operations_without_lite(error: LiteConverterError) -> list[str]:
-    """The operations for which LiteRT has nothing, by a failed conversion; sorted.
-
-    The error and its list are not in TensorFlow's public names; its message alone is public.
+    """The operations for which LiteRT has nothing, by a failed conversion. The error and its list
+    are not in TensorFlow's public names; its message alone is public.
     """
     return sorted({each.operator.name for each in error.errors if each.operator.name})
 
 
 def unresolved_operation(error: Exception) -> str | None:
-    """The operation for which an interpreter has no kernel, by its error; None for other errors.
-
-    The name stands only in the message.
-    """
+    """The operation for which an interpreter has no kernel, by its error; None for other errors."""
     found = re.search(r"unresolved custom op: ([\w>]+)", str(error))
     return found and found[1]
 
 
 def in_safe_mode() -> bool | None:
-    """Whether Keras is loading a file in safe mode; None if it is not loading one.
-
-    Keras gives a layer's `from_config` no such argument.
+    """Whether Keras is loading a file in safe mode; None if it is not loading one. Keras gives a
+    layer's `from_config` no such argument.
     """
     from keras.src.saving import serialization_lib
 
@@ -70,10 +65,8 @@ def in_safe_mode() -> bool | None:
 
 
 def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
-    """Makes `variable` the one that a variable of Keras holds, with the holder's value.
-
-    Keras takes a `tf.Variable` only when it creates its own. Its optimizers know a variable by the
-    identity of the `tf.Variable`.
+    """Makes `variable` the one that a variable of Keras holds. Keras takes a `tf.Variable` only
+    when it creates its own, and its optimizers know a variable by its identity.
     """
     variable.assign(holder.value)
     variable._unique_id = holder.value._unique_id
@@ -81,10 +74,8 @@ def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
 
 
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:
-    """A LiteRT file whose operations compute in int8 with fixed ranges, except those `in_float`.
-
-    The public converter quantizes all operations or none; its public debugger chooses among them,
-    and fails where an operation of a function is never reached.
+    """A LiteRT file of int8 with fixed ranges, in float where `in_float` names operations. The
+    public converter quantizes all or none; its debugger fails where an operation is never reached.
     """
     converter._experimental_calibrate_only = True
     return mlir_quantize(converter.convert(), denylisted_ops=set(in_float))
@@ -100,10 +91,8 @@ def without_interpreter_notice() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_retracing_notice() -> Iterator[None]:
-    """Drops TensorFlow's advice not to trace functions of Keras's trainer again and again.
-
-    Each model has such functions, traced once for each form of its batches. TensorFlow counts those
-    of all models together, and has no public setting for that.
+    """Drops TensorFlow's advice not to retrace functions of Keras's trainer. Each model has such
+    functions; TensorFlow counts those of all models together, and has no public setting for that.
     """
 
     def is_no_such_notice(record: logging.LogRecord) -> bool:
@@ -119,13 +108,7 @@ def without_retracing_notice() -> Iterator[None]:
 
 
 def lite_interpreter(model: bytes, threads: int, with_text: bool) -> InterpreterWithCustomOps:
-    """TensorFlow's interpreter of LiteRT files, without its notice that it moves to LiteRT.
-
-    The public class takes no operations of TensorFlow Text.
-
-    Raises:
-        ValueError: the file cannot be run, for example for an operation that is not known.
-    """
+    """TensorFlow's interpreter of LiteRT files; the public class takes no operations of tf-text."""
     registerers = None
     if with_text:
         import tensorflow_text
@@ -144,10 +127,9 @@ Gradients = Sequence[tf.Tensor | tf.IndexedSlices]
 
 
 class UpdatesTogether(keras.optimizers.Optimizer):
-    """An optimizer that is given all gradients of a step at once.
-
-    Keras calls `update_step` for one variable at a time, and clips before the gradients of the
-    replicas are summed. BERT clips the norm of the sum, which requires all of them.
+    """An optimizer that is given all gradients of a step at once. Keras calls `update_step` for one
+    variable at a time, and clips before the gradients of the replicas are summed. BERT clips the
+    norm of the sum, which requires all of them.
     """
 
     def _backend_update_step(
@@ -171,9 +153,8 @@ class UpdatesTogether(keras.optimizers.Optimizer):
         variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        """Calls `update_step` for each variable, on every replica that has it.
-
-        TensorFlow has no public call for this that works inside and outside of a replica.
+        """Calls `update_step` for each variable, on every replica that has it. TensorFlow has no
+        public call for this that works inside and outside of a replica.
         """
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._distributed_tf_update_step,
@@ -183,18 +164,13 @@ class UpdatesTogether(keras.optimizers.Optimizer):
         )
 
     def index_of(self, variable: tf.Variable) -> int:
-        """The number of a variable among those that the optimizer was built with.
-
-        `update_step` is given a replica's part of the variable, which is another object.
-        """
+        """The number of a variable, or of a replica's part of it, among those of the optimizer."""
         return self._get_variable_index(variable)
 
 
 def extensible(cls: type[Layer]) -> type[Layer]:
-    """A class of layers that may get more layers after they were built.
-
-    Keras locks what is built. Models of bert_tf are built in the constructor, and a subclass adds
-    its layers after that.
+    """A class of layers that may get more layers after they were built. Keras locks what is built.
+    Models of bert_tf are built in the constructor, and a subclass adds its layers after that.
     """
     cls._lock_state = lambda self: None
     return cls
@@ -307,10 +283,9 @@ def numpy_function(
     types: tf.DType | Sequence[tf.DType],
     stateful: bool = True,
 ) -> Any:
-    """`tf.numpy_function` in a graph, with a function that lives as long as the graph.
-
-    TensorFlow ties the function, and all data that it uses, to the outermost graph, which is that
-    of the thread and never ends (tensorflow/python/ops/script_ops.py, `_internal_py_func`).
+    """`tf.numpy_function` in a graph, with a function that lives as long as the graph. TensorFlow
+    ties the function, and all data that it uses, to the outermost graph, which is that of the
+    thread and never ends (tensorflow/python/ops/script_ops.py, `_internal_py_func`).
     """
     outputs = tf.numpy_function(function, inputs, types, stateful=stateful)
     graphs = _graphs()
@@ -337,8 +312,5 @@ def _kept_by_graphs(name: str, held: object) -> None:
 
 
 def wordpiece_model(tokenizer: Any) -> Any:
-    """The bytes that a `tensorflow_text.FastWordpieceTokenizer` has made of its vocabulary.
-
-    As an array they can be a constant of any graph.
-    """
+    """The bytes, constant in any graph, that a `FastWordpieceTokenizer` made of its vocabulary."""
     return tokenizer._model.numpy()

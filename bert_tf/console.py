@@ -20,10 +20,8 @@ from bert_tf.errors import named
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-# Without a terminal, the seconds between lines of progress.
-_LINE_SECONDS = 10.0
-# Work that takes fewer seconds needs no line of progress.
-_SHORT_SECONDS = 1.0
+_LINE_SECONDS = 10.0  # without a terminal, the seconds between lines of progress
+_SHORT_SECONDS = 1.0  # work that takes fewer seconds needs no line of progress
 # The rate is measured over the last half minute, at so many moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 # Control characters, line separators, and what turns the direction in which a line is read.
@@ -31,11 +29,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str, kept: str = "") -> str:
-    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays.
-
-    >>> escaped("a\n\x1b[2Jb", kept="\n") == "a\n" + r"\u001b[2Jb"
-    True
-    """
+    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays."""
     return _CONTROLS.sub(lambda m: m[0] if m[0] in kept else f"\\u{ord(m[0]):04x}", text)
 
 
@@ -72,11 +66,7 @@ def news(shown: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_native_messages() -> Iterator[None]:
-    """Drops everything that is written to standard error inside the block.
-
-    This is for libraries in C++ that print messages whatever their settings. Python's own messages
-    are dropped too; an exception is raised as usual.
-    """
+    """Drops what is written to standard error inside the block, as by libraries in C++."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)
@@ -100,14 +90,8 @@ def print_metrics(metrics: Mapping[str, float]) -> None:
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-    """Shows how much of a long piece of work is done, its rate, and the time that is left.
-
-    Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
-
-    Args:
-        total: number of steps; None if it is not known.
-        start: number of steps that were done before.
-        amount: the number of units in the first n steps; by default a step is a unit.
+    """The progress of long work, with its rate and the time left. A `with` block closes it even if
+    the work fails: a bar hides the cursor. `amount` is the number of units in the first n steps.
     """
 
     def __init__(
@@ -136,10 +120,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done, with those done before.
-
-        Without a bar, a line is printed now and then, if `line` allows it.
-        """
+        """Shows that `step` steps are done; without a bar in a line now and then, if `line`."""
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
         if self._bar is not None:
@@ -192,26 +173,17 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that shows the progress of work in stages.
-
-    Its arguments are the name of the stage, how much of it is done, and its total.
-    """
+    """Yields a function that shows progress: the name of a stage, what is done, and its total."""
     shown: dict[str, Progress] = {}
+    with contextlib.ExitStack() as open_one:
 
-    def close() -> None:
-        for each in shown.values():
-            each.close()
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in shown:
+                open_one.close()
+                shown[stage] = open_one.enter_context(Progress(stage, total, unit=unit))
+            shown[stage].update(done, line=True)
 
-    def update(stage: str, done: int, total: int) -> None:
-        if stage not in shown:
-            close()
-            shown[stage] = Progress(stage, total, unit=unit)
-        shown[stage].update(done, line=True)
-
-    try:
         yield update
-    finally:
-        close()
 
 
 def clock(seconds: float) -> str:

@@ -21,9 +21,7 @@ FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
-
-    Commands call it; importing the library leaves the environment as it is. Variables that the user
-    has set keep their values: TF_CPP_MIN_LOG_LEVEL=0 shows every message again.
+    Commands call it, not the library. Variables that the user has set keep their values.
     """
     # 3, because without a GPU TensorFlow logs an error when it looks for one. Other errors are
     # raised in Python too.
@@ -33,10 +31,7 @@ def prepare_environment() -> None:
 
 
 def prepare_to_serve() -> None:
-    """Sets how TensorFlow computes in a process that only answers, unless it is imported already.
-
-    Variables that the user has set keep their values.
-    """
+    """Sets how TensorFlow computes in a process that only answers; what the user has set stays."""
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, "1")
@@ -61,11 +56,7 @@ def check_backend() -> None:
 
 
 def import_keras() -> None:
-    """Imports Keras, on TensorFlow.
-
-    Raises:
-        UserError: Keras runs on another backend, or its backend cannot be imported.
-    """
+    """Imports Keras, on TensorFlow."""
     check_backend()
     try:
         import keras  # noqa: F401
@@ -78,11 +69,7 @@ def import_keras() -> None:
 
 
 def optional(module: str, extra: str, purpose: str) -> Any:
-    """A module that an extra of bert_tf installs.
-
-    Raises:
-        UserError: the module cannot be imported; the sentence begins with `purpose`.
-    """
+    """A module that an extra of bert_tf installs; `purpose` begins the UserError without it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -92,11 +79,7 @@ def optional(module: str, extra: str, purpose: str) -> Any:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs the packages of an extra, wherever bert_tf was installed from.
-
-    >>> how_to_install("hub")
-    "pip install 'huggingface_hub<3,>=2.0'"
-    """
+    """The command that installs the packages of an extra, wherever bert_tf was installed from."""
     from importlib import metadata
 
     try:

@@ -2,12 +2,10 @@
 
 import re
 
-# Characters of a message, which may quote a long text of a file.
-_LONGEST = 2000
+_LONGEST = 2000  # characters of a message, which may quote a long text of a file
 # What messages call a folder on this machine: the copies of remote files by their addresses.
 ADDRESSES: dict[str, str] = {}
-# What pathlib makes of an address.
-_COLLAPSED = re.compile(r"\b(gs|s3):/(?=[^/])")
+_COLLAPSED = re.compile(r"\b(gs|s3):/(?=[^/])")  # what pathlib makes of an address
 
 
 def named(text: str) -> str:

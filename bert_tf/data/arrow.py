@@ -25,8 +25,7 @@ from bert_tf.io.remote import cache_folder, fetched, is_file
 
 FORMATS = ("parquet", "datasets")
 
-# Rows that are in memory at a time.
-_READ = 1024
+_READ = 1024  # rows that are in memory at a time
 # What reads a file, by its ending.
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
@@ -34,8 +33,7 @@ _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parque
 # The prefix of a data set that is read as a stream, and a split of which the first rows are read.
 _STREAM = "stream:/"
 _FIRST_ROWS = re.compile(r"(.+)\[:(\d+)\]")
-# What `Dataset.save_to_disk` writes next to the rows.
-_SAVED = "state.json"
+_SAVED = "state.json"  # what `Dataset.save_to_disk` writes next to the rows
 # On the Hub: owner/name or name, a configuration, a revision.
 _HUB = re.compile(
     r"(?:(?:hf|stream):/(?:datasets/)?)?((?:[\w.-]+/)?[\w.-]+?)(?:/([\w.-]+))?(?:@([\w./-]+))?"
@@ -43,30 +41,16 @@ _HUB = re.compile(
 _TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
 _LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
 
+# Takes the number of a row, from 0, and its values by their columns.
 Make = Callable[[int, dict[str, Any]], Any]
 
 
 class ArrowRows(Sequence[Any]):
-    """What is made of the rows of a table when it is read, and not kept; so are its slices.
-
-    >>> import pyarrow
-    >>> table = pyarrow.table({"text": ["a film", "a play"]})
-    >>> rows = ArrowRows(table, lambda number, row: (number, row["text"]))
-    >>> len(rows), rows[1], [*rows[1:]], [*rows.map(len)]
-    (2, (1, 'a play'), [(1, 'a play')], [2, 2])
-
-    Args:
-        table: a `pyarrow.Table`.
-        make: takes the number of a row, from 0, and its values by their columns.
-        first: the number of the first row.
-
-    Attributes:
-        classes: the names of all classes, if the rows are names of some.
-    """
+    """Rows of a table, made when they are read and not kept; so are its slices."""
 
     def __init__(self, table: Any, make: Make, first: int = 0):
         self._table, self._make, self._first = table, make, first
-        self.classes: tuple[str, ...] = ()
+        self.classes: tuple[str, ...] = ()  # of all classes, if the rows are names of some
         # The rows around the last one that was read by its place, and where they begin.
         self._block: tuple[int, list[Any]] = (0, [])
 
@@ -94,35 +78,19 @@ class ArrowRows(Sequence[Any]):
                 yield self._make(next(numbers), row)
 
     def map(self, function: Callable[[Any], Any]) -> "ArrowRows":
-        """What a function makes of each of them."""
         make = self._make
         return ArrowRows(self._table, lambda *row: function(make(*row)), self._first)
 
 
 @dataclasses.dataclass(frozen=True)
 class DataTable:
-    """A table with named columns.
+    """A table with named columns."""
 
-    >>> import pyarrow
-    >>> table = DataTable(pyarrow.table({"text": ["a film"], "stars": [5]}), "a.parquet")
-    >>> [*table.rows(["text"])]
-    [{'text': 'a film'}]
-    >>> table.check_texts(["texts"])
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: a.parquet: no column 'texts'; the columns are text (string), stars...
-
-    Attributes:
-        data: a `pyarrow.Table`.
-        source: what messages call it.
-    """
-
-    data: Any
-    source: str
+    data: Any  # a `pyarrow.Table`
+    source: str  # what messages call it
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
         return self.data.column_names
 
     def check(self, columns: Sequence[str]) -> None:
@@ -136,7 +104,7 @@ class DataTable:
                 raise UserError(f"{self.source}: no column {name!r}; {self._columns}{nearest}")
 
     def check_texts(self, columns: Sequence[str], rank: int = 1) -> None:
-        """Raises UserError as `check`, or if a column is not of texts, or with rank 2 of lists."""
+        """As `check`; the columns must be of texts, or with rank 2 of lists of texts."""
         self.check(columns)
         for name in columns:
             found = inner = self.data.schema.field(name).type
@@ -212,23 +180,13 @@ def _name(value: Any, classes: Sequence[str]) -> Any:
 
 
 def reads(path: Path, file_format: str) -> bool:
-    """Whether what is at `path` is read here, in a run whose `data.format` is `file_format`.
-
-    >>> reads(Path("glue/train"), "datasets"), reads(Path("other.csv"), "parquet")
-    (True, False)
-    """
+    """Whether what is at `path` is read here, in a run whose `data.format` is `file_format`."""
     is_other = is_file(path) or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
     return path.suffix in _KINDS or file_format in FORMATS and not is_other
 
 
 def default_name(folder: Path, file_format: str, split: str) -> str:
-    """The name of "train", "dev" or "test" in a folder, if none is configured.
-
-    >>> Path("data").mkdir()
-    >>> Path("data/validation-00000-of-00001.parquet").touch()
-    >>> default_name(Path("data"), "parquet", "dev"), default_name(Path("data"), "datasets", "dev")
-    ('validation[-_]*.parquet', 'validation')
-    """
+    """The name of "train", "dev" or "test" in a folder, if none is configured."""
     if file_format == "datasets":
         return SPLITS[split]
     names = [place.format(name) for name in (split, SPLITS[split]) for place in _PLACES]
@@ -236,12 +194,7 @@ def default_name(folder: Path, file_format: str, split: str) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file at `path`, those that a glob matches, or those below a folder; [] if none is there.
-
-    >>> Path("b.parquet").touch()
-    >>> files_of(Path("*.parquet"))
-    [PosixPath('b.parquet')]
-    """
+    """The file at `path`, those that a glob matches, or those below a folder; [] without any."""
     path = fetched(path)
     found = [path] if path.exists() else map(Path, sorted(glob.glob(str(path), recursive=True)))
     each = [sorted(each.rglob("*")) if each.is_dir() else [each] for each in found]
@@ -254,15 +207,6 @@ def read(path: Path) -> DataTable:
     Such a data set is a folder, or a name on the Hub, such as nyu-mll/glue/mnli@main with a
     configuration and a revision. `stream://nyu-mll/glue/mnli` is read as a stream: `datasets` keeps
     no file of it, and reads no more than the first 1,000 rows of the split train[:1000].
-
-    >>> import pyarrow.parquet
-    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["a film"]}), "films.parquet")
-    >>> [*read(Path("films.parquet")).column("text")]
-    ['a film']
-
-    Raises:
-        UserError: the extra datasets is not installed, there is nothing of that name, or it cannot
-            be read.
     """
     datasets = optional("datasets", "datasets", f"{path}: to read it, bert_tf")
     path = fetched(path)
@@ -278,24 +222,21 @@ def read(path: Path) -> DataTable:
     log.setLevel(logging.CRITICAL)  # the error below says what it would print
     try:
         if files:
-            names = [*map(str, files)]
             kind = _KINDS[files[0].suffix]
-            found = datasets.load_dataset(kind, data_files=names, split="train")
+            found = datasets.load_dataset(kind, data_files=[*map(str, files)], split="train")
         elif is_saved:
             found = datasets.load_from_disk(str(path))
         elif path.parent.is_dir() or named is None:
             found = datasets.load_dataset(folder, split=path.name)
-        elif folder.startswith(_STREAM):
-            first = _FIRST_ROWS.fullmatch(path.name)
+        else:
+            name, configuration, revision = named.groups()
+            is_stream = folder.startswith(_STREAM)
+            first = _FIRST_ROWS.fullmatch(path.name) if is_stream else None
+            split = first[1] if first else path.name
             found = datasets.load_dataset(
-                *named.group(1, 2),
-                revision=named[3],
-                split=first[1] if first else path.name,
-                streaming=True,
+                name, configuration, revision=revision, split=split, streaming=is_stream
             )
             found = found.take(int(first[2])) if first else found
-        else:
-            found = datasets.load_dataset(named[1], named[2], revision=named[3], split=path.name)
     # Hub, files and the scripts of data sets fail in many ways.
     except Exception as error:
         cause: Any = error.__cause__ or error
@@ -306,12 +247,7 @@ def read(path: Path) -> DataTable:
 
 
 def is_table(given: Any) -> bool:
-    """Whether a value is a table with named columns: of pyarrow, pandas, polars or datasets.
-
-    >>> import pyarrow
-    >>> is_table(pyarrow.table({"text": ["a film"]})), is_table({"text": ["a film"]})
-    (True, False)
-    """
+    """Whether a value is a table with named columns: of pyarrow, pandas, polars or datasets."""
     is_named = any(hasattr(given, name) for name in ("columns", "column_names", "schema"))
     return hasattr(given, "__arrow_c_stream__") and is_named or _is_dataset(given)
 
@@ -321,15 +257,7 @@ def _is_dataset(given: Any) -> bool:
 
 
 def of_object(given: Any, source: str) -> DataTable:
-    """A value for which `is_table` holds as a table; `source` names it in messages.
-
-    >>> import pandas
-    >>> of_object(pandas.DataFrame({"text": ["a film"]}), "x").names
-    ['text']
-
-    Raises:
-        UserError: the extra datasets is not installed, or a column holds values of several types.
-    """
+    """A value for which `is_table` holds as a table; `source` names it in messages."""
     pyarrow = optional("pyarrow", "datasets", f"{source} is a table, which")
     try:
         if not _is_dataset(given):

@@ -22,46 +22,25 @@ from bert_tf.errors import UserError
 _POOL_BATCHES = 50
 _LENGTHS = "lengths"
 
+# Gives batches from a number on: padded inputs, and the other fields of `TrainingRows` by name.
+Batches = Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]]
+
 
 @dataclasses.dataclass(frozen=True)
 class EncodedRows:
-    """Packed inputs of many texts, without padding.
+    """Packed inputs of many texts, without padding."""
 
-    >>> word_ids = np.array([2, 5, 6, 3, 2, 7, 3])
-    >>> rows = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 4, 7]))
-    >>> rows.lengths.tolist()
-    [4, 3]
-    >>> inputs = rows.take(np.array([1, 0]))
-    >>> inputs["input_word_ids"].tolist(), inputs["input_mask"].tolist()
-    ([[2, 7, 3, 0], [2, 5, 6, 3]], [[1, 1, 1, 0], [1, 1, 1, 1]])
-
-    Attributes:
-        word_ids: int32 [tokens], the tokens of all rows, one row after the other.
-        type_ids: int32 [tokens].
-        starts: int64 [rows + 1], where each row begins.
-        padded_to: the length to which `take` pads; None pads to the longest of the rows.
-        others: further values of the tokens by name, [tokens]; padding has -1 in whole numbers and
-            0 in others.
-    """
-
-    word_ids: np.ndarray
-    type_ids: np.ndarray
-    starts: np.ndarray
-    padded_to: int | None = None
+    word_ids: np.ndarray  # int32 [tokens], the tokens of all rows, one row after the other
+    type_ids: np.ndarray  # int32 [tokens]
+    starts: np.ndarray  # int64 [rows + 1], where each row begins
+    padded_to: int | None = None  # the length to which `take` pads; None is the longest row's
+    # Further values of the tokens, [tokens]; padding has -1 in whole numbers and 0 in others.
     others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "EncodedRows":
-        """The rows whose `flat` batches were joined; what is left are `others`.
-
-        >>> ids = np.array([2, 5, 3, 2, 3])
-        >>> arrays = {"input_word_ids": ids, "input_type_ids": 0 * ids, "lengths": np.array([3, 2])}
-        >>> EncodedRows.of_arrays(arrays).starts.tolist()
-        [0, 3, 5]
-        """
-        ids, types, lengths = (
-            arrays.pop(n) for n in ("input_word_ids", "input_type_ids", _LENGTHS)
-        )
+        """The rows whose `flat` batches were joined; what is left are `others`."""
+        ids, types, lengths = map(arrays.pop, ("input_word_ids", "input_type_ids", _LENGTHS))
         return cls(ids, types, np.concatenate([[0], np.cumsum(lengths)]), others=arrays)
 
     @property
@@ -87,13 +66,7 @@ class EncodedRows:
 
 
 def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
-    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows.
-
-    >>> ids, mask = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]]), tf.constant([[1, 1, 1, 0], [1] * 4])
-    >>> found = flat({"input_word_ids": ids, "input_mask": mask})
-    >>> {name: each.tolist() for name, each in found.items()}
-    {'input_word_ids': [2, 5, 3, 2, 5, 6, 3], 'lengths': [3, 4]}
-    """
+    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows."""
     mask = batch["input_mask"].numpy().astype(bool)
     found = {name: batch[name].numpy()[mask] for name in sorted(batch.keys() - {"input_mask"})}
     return found | {_LENGTHS: mask.sum(axis=1)}
@@ -101,38 +74,17 @@ def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRows:
-    """Packed rows that a model can be trained on.
-
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> inputs, targets = TrainingRows(encoded, np.array([1, 0])).take(np.array([0, 1]))
-    >>> inputs["input_word_ids"].tolist(), targets.tolist()
-    ([[2, 5, 3], [2, 3, 0]], [1, 0])
-
-    For rows of a fixed length, a copy is made whose `encoded` is padded to that length. A subclass
-    must read its inputs from there.
-
-    Attributes:
-        encoded: the packed inputs.
-        targets: [rows, ...], or a dict of such arrays; None if there are none.
-        weights: float32 [rows], the weight of each row; None if all count equally.
+    """Packed rows to train on. For rows of a fixed length, a copy is made whose `encoded` is padded
+    to that length; a subclass must read its inputs from there.
     """
 
     encoded: EncodedRows
-    targets: Any = None
-    weights: np.ndarray | None = None
+    targets: Any = None  # [rows, ...], or a dict of such arrays; None if there are none
+    weights: np.ndarray | None = None  # float32 [rows]; None if all rows count equally
 
     @classmethod
-    def gather(
-        cls,
-        batches: Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]],
-        folder: Path | None = None,
-    ) -> Self:
-        """Joins batches of padded inputs, and of what the other attributes are, by name.
-
-        Args:
-            batches: gives those from a number on.
-            folder: as for `mapped.joined`.
-        """
+    def gather(cls, batches: Batches, folder: Path | None = None) -> Self:
+        """Joins batches of padded inputs and of the other fields by name, as `mapped.joined`."""
 
         def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
             for features, others in batches(first):
@@ -167,24 +119,11 @@ class TrainingRows:
 
 @dataclasses.dataclass(frozen=True)
 class GroupedRows(TrainingRows):
-    """Rows that are groups of packed texts.
+    """Rows that are groups of packed texts; `encoded` has the texts."""
 
-    >>> word_ids = np.array([2, 5, 3, 2, 3, 2, 3])
-    >>> encoded = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
-    >>> rows = GroupedRows(encoded, np.array([1, 0]), groups=np.array([[0, 1], [2, -1]]))
-    >>> inputs, targets = rows.take(np.array([0, 1]))
-    >>> inputs["input_word_ids"].tolist(), targets.tolist()
-    ([[[2, 5, 3], [2, 3, 0]], [[2, 3, 0], [0, 0, 0]]], [1, 0])
-
-    Attributes:
-        encoded: the packed texts.
-        targets, weights: as of `TrainingRows`.
-        groups: int [rows, width], the texts of each row by their numbers; -1 fills up.
-        of_texts: whether the targets are of texts, [rows, width].
-    """
-
+    # int [rows, width], the texts of each row by their numbers; -1 fills up.
     groups: np.ndarray = dataclasses.field(kw_only=True)
-    of_texts: bool = False
+    of_texts: bool = False  # whether the targets are of texts, [rows, width]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -197,10 +136,7 @@ class GroupedRows(TrainingRows):
         return inputs, targets[:, :width] if self.of_texts else targets, *weights
 
     def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer texts.
-
-        The width is that of the largest group, or of all if rows are padded to a fixed length.
-        """
+        """[batch, width, seq_len], 0 for missing texts; with `padded_to` always the same width."""
         groups = self.groups[rows]
         if not self.encoded.padded_to:
             groups = groups[:, : (groups >= 0).sum(axis=1).max()]
@@ -224,25 +160,9 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless batches of (inputs, targets), or (inputs, targets, weights), from step `start` on.
 
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> examples = TrainingRows(encoded, np.array([0, 1]))
-    >>> batches = training_batches(examples, batch_size=2, seed=0, start=0, shuffle=False)
-    >>> inputs, labels = next(batches.as_numpy_iterator())
-    >>> inputs["input_word_ids"].tolist(), labels.tolist()
-    ([[2, 5, 3], [2, 3, 0]], [0, 1])
-
-    Args:
-        examples: the rows; `seed` decides their order.
-        batch_size: rows of a batch, a multiple of `parts`.
-        start: batches to leave out; they are not made.
-        part, parts: of every batch the rows `part::parts`, for one device of several.
-        length: tokens that every row is padded to, or as many as the longest row has; None pads to
-            the longest of the batch.
-        group_by_length: whether the rows of a batch are of similar length.
-        shuffle: False takes the rows in their order, again and again.
-
-    Raises:
-        UserError: there are fewer than `batch_size` rows.
+    Of every batch it gives the rows `part::parts`, for one device of several. Each row is padded to
+    `length` tokens, or to the longest of all rows where that is longer; None pads to the longest
+    row of the batch. Without `shuffle` the rows come in their order, again and again.
     """
     count = len(examples.lengths)
     if count < batch_size:
@@ -280,21 +200,7 @@ def training_batches(
 
 
 class ShuffledBatches:
-    """The endless order of training batches.
-
-    Every epoch is a new permutation, which `seed` decides. Rows that do not fill a batch at the end
-    of an epoch are left out of it.
-
-    >>> order = ShuffledBatches(np.array([9, 2, 8, 3]), batch_size=2, seed=0)
-    >>> order.per_epoch
-    2
-    >>> sorted(sorted(order.rows(step).tolist()) for step in range(2))  # by length
-    [[0, 2], [1, 3]]
-
-    Args:
-        lengths: int [rows], tokens of each row; no fewer rows than `batch_size`.
-        group_by_length: whether the rows of a batch are of similar length.
-    """
+    """Every epoch is a new permutation, without the rows that do not fill a batch at its end."""
 
     def __init__(
         self, lengths: np.ndarray, batch_size: int, seed: int, group_by_length: bool = True

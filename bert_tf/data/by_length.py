@@ -6,11 +6,7 @@ import numpy as np
 
 
 def batches_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Every row once, the longest first, in batches; for evaluation.
-
-    >>> [batch.tolist() for batch in batches_by_length(np.array([3, 9, 5]), batch_size=2)]
-    [[1, 2], [0]]
-    """
+    """Every row once, the longest first, in batches; for evaluation."""
     order = np.argsort(-lengths, kind="stable")
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

@@ -20,8 +20,7 @@ from bert_tf.errors import UserError
 
 Rows = TypeVar("Rows", bound="Columns")
 
-# Characters of a value that a message quotes.
-_SHOWN = 60
+_SHOWN = 60  # characters of a value that a message quotes
 _NUMBERS = {1: "one", 2: "two"}
 
 
@@ -94,10 +93,8 @@ class Columns:
         return dataclasses.replace(
             self,
             values=tuple(map(taken, self.values)),
-            targets=taken(self.targets),
-            places=taken(self.places),
-            ids=taken(self.ids),
             weights=None if self.weights is None else self.weights[np.asarray(rows, np.int64)],
+            **{name: taken(getattr(self, name)) for name in ("targets", "places", "ids")},
         )
 
     def first(self, rows: int | None) -> Self:
@@ -125,17 +122,12 @@ class Columns:
     def and_rows(self, more: "Columns") -> Self:
         """These rows, and others of the same kind after them."""
         pairs = zip(self.values, more.values, strict=True)
-        both = (self.targets, more.targets), (self.places, more.places), (self.ids, more.ids)
-        targets, places, ids = (
-            None if first is None or second is None else [*first, *second] for first, second in both
-        )
-        return dataclasses.replace(
-            self,
-            values=tuple([*ours, *theirs] for ours, theirs in pairs),
-            targets=targets,
-            places=places,
-            ids=ids,
-        )
+        others: dict[str, Any] = {}
+        for name in ("targets", "places", "ids"):
+            first, second = getattr(self, name), getattr(more, name)
+            others[name] = None if first is None or second is None else [*first, *second]
+        values = tuple([*ours, *theirs] for ours, theirs in pairs)
+        return dataclasses.replace(self, values=values, **others)
 
     def and_unlabelled(self, more: "Columns") -> Self:
         """These rows, and others after them, whose targets are left out and weigh 0."""
@@ -201,33 +193,20 @@ class Columns:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA.
-
-    >>> is_missing(None), is_missing(0.0)
-    (True, False)
-    """
+    """Whether a value is None, NaN or pandas' NA."""
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or type(value).__name__ == "NAType"
 
 
 class Column(ABC):
-    """The type of one input.
-
-    Attributes:
-        name: its name.
-        rank: 1 for a text of each row, 2 for a list of texts.
-    """
+    """The type of one input; `rank` is 1 for a text of each row, and 2 for a list of texts."""
 
     name: str
     rank: ClassVar[int]
 
     @abstractmethod
     def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
-        """The values of all rows as strings or lists of strings.
-
-        Raises:
-            UserError: a value has another type; `rows` names its place.
-        """
+        """The values of all rows as strings or lists of strings; `rows` names their places."""
 
     @abstractmethod
     def is_single(self, value: Any) -> bool:
@@ -363,51 +342,26 @@ class Target(ABC):
 
 
 def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[Any]:
-    """Rows of `count` values as so many columns.
-
-    >>> columns_of_rows([(1, "a"), (2, "b")], 2), columns_of_rows([], 2)
-    ([[1, 2], ['a', 'b']], [[], []])
-    """
+    """Rows of `count` values as so many columns, also where there are no rows."""
     if isinstance(rows, ArrowRows):
         return [rows.map(operator.itemgetter(place)) for place in range(count)]
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
 
 
 def kept(values: Iterable[Any]) -> Sequence[Any]:
-    """Values as a list, or as they are where they are made when they are read.
-
-    >>> kept(("a", "b")), kept(range(2))
-    (['a', 'b'], range(0, 2))
-    """
+    """Values as a list, or as they are where they are made when they are read."""
     return values if isinstance(values, ArrowRows | range) else list(values)
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is one string.
-
-    >>> is_text("one text"), is_text(tf.constant("one text")), is_text(["one text"])
-    (True, True, False)
-    """
+    """Whether a value is one string, which may be a tensor."""
     return isinstance(value, str | bytes) or (
         tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
     )
 
 
 def as_list(values: Any, name: str) -> Any:
-    """Converts a list, NumPy array, pandas Series, tensor or generator to a list.
-
-    A column of polars, pyarrow or `datasets` becomes a list too; `ArrowRows` stay as they are.
-
-    >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
-    ([1, 2], [[1], [2]])
-    >>> as_list("one text", "x")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: x is one string; give a list of strings
-
-    Raises:
-        UserError: it is none of these.
-    """
+    """The values of a list, array, Series, tensor, generator or Arrow column; `ArrowRows` stay."""
     if is_text(values):
         raise UserError(f"{name} is one string; give a list of strings")
     if isinstance(values, ArrowRows):
@@ -427,17 +381,13 @@ def as_list(values: Any, name: str) -> Any:
 
 
 def quoted(value: Any) -> str:
-    """A value as a message shows it.
-
-    >>> quoted("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
-    """
+    """A value as a message shows it: cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def _no_text(value: Any, place: str) -> UserError:
-    """The error message for a value that is not a string."""
+    """The error for a value that is not a string."""
     if is_missing(value):
         return UserError(f"{place} is missing ({value}); give a string")
     said = f"{place} is {quoted(value)}, not a string"

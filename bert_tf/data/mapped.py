@@ -26,19 +26,9 @@ Pieces = Callable[[int], Iterator[Mapping[str, np.ndarray]]]
 def joined(pieces: Pieces, folder: Path | None) -> dict[str, np.ndarray]:
     """The pieces of arrays, joined along the first axis, by name.
 
-    >>> def pieces(first):
-    ...     return ({"n": np.array([i, i * i])} for i in range(first, 3))
-    >>> joined(pieces, None)["n"].tolist(), joined(pieces, Path("squares"))["n"].tolist()
-    ([0, 0, 1, 1, 2, 4], [0, 0, 1, 1, 2, 4])
-
-    Args:
-        pieces: gives those from a number on; their names and their order are always the same.
-        folder: where the arrays are kept. What is there already is not made again, even if the
-            process that made it was killed. Of several processes one writes, and the others wait.
-            None keeps them in memory.
-
-    Raises:
-        UserError: the folder cannot be written, or the disk is full.
+    `pieces` gives those from a number on, always with the same names in the same order. What
+    `folder` has already is not made again, even if the process that made it was killed. Of several
+    processes one writes, and the others wait. Without a folder, the arrays stay in memory.
     """
     if folder is None:
         return _together([*pieces(0)])

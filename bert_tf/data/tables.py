@@ -36,25 +36,13 @@ def read_table(
     optional: Sequence[str] = (),
     targets: Sequence[str] = (),
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The named columns of every row, with the number of the line on which the row ends.
+    """The named columns of every row, with the number of the line on which the row ends.
 
     TSV has a header and no quoting (a quotation mark is text). CSV has a header and the usual
     quoting. JSON lines are objects; their numbers and booleans become texts as Python's JSON writes
-    them, and whole numbers have no decimal point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
-
-    >>> _ = Path("train.csv").write_text('text,label\n"late, cold",bad\nlovely,good\n')
-    >>> list(read_table(Path("train.csv"), "csv", ["text", "label"]))
-    [(2, {'text': 'late, cold', 'label': 'bad'}), (3, {'text': 'lovely', 'label': 'good'})]
-
-    Args:
-        path, file_format: the file, and one of `FORMATS`.
-        columns: the columns to read.
-        optional: columns to read from the rows that have them; null counts as missing.
-        targets: those of the columns whose values stay what they are in JSON.
-
-    Raises:
-        UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
-            value that is neither a text nor a number; with file and line.
+    them, and whole numbers have no decimal point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100. Columns
+    that are `optional` are read from the rows that have them; null counts as missing. The values of
+    `targets` stay what they are in JSON.
     """
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
@@ -71,26 +59,17 @@ def read_table(
                 raise UserError(
                     f"{path}, line {number}: no column {column!r}; the columns are {there}"
                 )
-        present = (*columns, *(column for column in optional if row.get(column) is not None))
-        yield (
-            number,
-            {
-                c: whole_value(row[c])
-                if c in targets
-                else as_text(row[c], f"{path}, line {number}, {c}")
-                for c in present
-            },
-        )
+        values: dict[str, Any] = {}
+        for column in (*columns, *(each for each in optional if row.get(each) is not None)):
+            if column in targets:
+                values[column] = whole_value(row[column])
+            else:
+                values[column] = as_text(row[column], f"{path}, line {number}, {column}")
+        yield number, values
 
 
 def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict[str, Any]]]]:
-    r"""What the rows of JSON lines or of Arrow are counted in, and the rows with their numbers.
-
-    >>> _ = Path("train.jsonl").write_text('{"text": "lovely"}\n')
-    >>> unit, rows = rows_of(Path("train.jsonl"), "jsonl")
-    >>> unit, list(rows)
-    ('line', [(1, {'text': 'lovely'})])
-    """
+    """What the rows of JSON lines or of Arrow are counted in, and the rows with their numbers."""
     if not arrow.reads(path, file_format):
         return "line", read_json_lines(path)
     table = arrow.read(path)
@@ -98,29 +77,16 @@ def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """The format of a table: its ending if that is one of `FORMATS`, or else `configured`.
-
-    A run's `own` files always have the configured format.
-
-    >>> format_of(Path("other.csv"), configured="tsv", own=[Path("train.csv")])
-    'csv'
-    >>> format_of(Path("train.csv"), configured="tsv", own=[Path("train.csv")])
-    'tsv'
-    """
+    """The ending if it is one of `FORMATS`; `configured` for others, and for `own` files."""
     ending = path.suffix[1:]
     is_own = path.resolve() in {each.resolve() for each in own}
     return ending if ending in FORMATS and not is_own else configured
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    r"""The fields of every line that is not empty, with the line's number; there is no quoting.
-
-    If the first line has only one field, an empty line between others is an empty text. Only a line
+    """The fields of every line that is not empty, with the line's number; there is no quoting. If
+    the first line has only one field, an empty line between others is an empty text. Only a line
     feed ends a line, since texts hold other characters that Unicode counts as line ends.
-
-    >>> _ = Path("train.tsv").write_text('text\tlabel\nshe said "no"\tbad\n')
-    >>> list(read_tsv(Path("train.tsv")))
-    [(1, ['text', 'label']), (2, ['she said "no"', 'bad'])]
     """
     return _tsv_lines(text_of(path).rstrip("\r\n"))
 
@@ -136,13 +102,7 @@ def _tsv_lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    r"""The fields of every row, with the number of the line on which it ends; quoting as usual.
-
-    Empty lines count as in `read_tsv`.
-
-    >>> list(_csv_lines(Path("train.csv"), 'text,label\n"two\nlines",bad\n'))
-    [(1, ['text', 'label']), (3, ['two\nlines', 'bad'])]
-    """
+    """The fields of every row, with the number of the line on which it ends."""
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns = 0
@@ -193,15 +153,7 @@ def _named(
 
 
 def as_text(value: Any, place: str) -> str:
-    """A text as it is, and a number or boolean as JSON writes it; 1.0 and 1 are the same text.
-
-    >>> [as_text(value, "line 1, label") for value in ("good", 1.0, 0.5, True)]
-    ['good', '1', '0.5', 'true']
-    >>> as_text(None, "line 1, label")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: line 1, label: expected a text or a number, got null
-    """
+    """A text as it is, and a number or boolean as JSON writes it; 1.0 and 1 are the same text."""
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):

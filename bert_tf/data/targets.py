@@ -15,13 +15,11 @@ from bert_tf.data.columns import Columns, Rows, Target, as_list, is_missing, quo
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
-# Labels that a message lists.
-_LISTED = 20
+_LISTED = 20  # labels that a message lists
 _WHOLE_NUMBER = re.compile("-?[0-9]+")
 _LARGEST = float(np.finfo(np.float32).max)
 
-# What a row of targets may be.
-_LISTS = list | tuple | np.ndarray
+_LISTS = list | tuple | np.ndarray  # what a row of targets may be
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +126,9 @@ class Labels(Label):
         width = len(given[0]) if len(given) and isinstance(given[0], _LISTS) else 0
         names = self.classes or tuple(map(str, range(width)))
         are_flags = len(names) > 1 and all(
-            isinstance(each, _LISTS) and len(each) == len(names) and all(map(_is_flag, each))
+            isinstance(each, _LISTS)
+            and len(each) == len(names)
+            and all(isinstance(value, numbers.Real) and value in (0, 1) for value in each)
             for each in given
         )
         # The names of a row occur once.
@@ -216,17 +216,8 @@ class Number(Target):
             return text
 
 
-def _is_flag(value: Any) -> bool:
-    """Whether a value is 0 or 1."""
-    return isinstance(value, numbers.Real) and value in (0, 1)
-
-
 def finite_number(value: Any, place: str) -> float:
-    """A value as a number. Raises UserError if it is not one of float32; `place` gives its place.
-
-    >>> finite_number(2, "score 0")
-    2.0
-    """
+    """A value as a number, which float32 must be able to hold; `place` names it in messages."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if not is_number or not abs(value) <= _LARGEST:
         raise UserError(f"{place} is {quoted(value)}, not a finite number")
@@ -234,16 +225,8 @@ def finite_number(value: Any, place: str) -> float:
 
 
 def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[str]:
-    """Names of classes as text.
-
-    Whole numbers and booleans name classes too, whole numbers also as floats: pandas writes them so
-    where others are missing. `place` gives the place of one of them, for messages.
-
-    >>> class_names(["good", "bad"]), class_names([1, 0.0]), class_names([True])
-    (['good', 'bad'], ['1', '0'], ['True'])
-
-    Raises:
-        UserError: a name is missing or a fraction, or texts, numbers and booleans are mixed.
+    """Names of classes as text; `place` gives the place of one of them, for messages. Whole numbers
+    name classes also as floats: pandas writes them so where others are missing.
     """
     names: list[str] = []
     kinds: dict[str, int] = {}
@@ -276,11 +259,7 @@ def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[s
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of classes in their order: whole numbers as numbers, everything else as text.
-
-    >>> class_order({"10", "9", "-2"}), class_order({"good", "bad"})
-    (('-2', '9', '10'), ('bad', 'good'))
-    """
+    """Names of classes in their order: whole numbers as numbers, everything else as text."""
     if all(map(_WHOLE_NUMBER.fullmatch, names)):
         # 1 and 01 are the same number: their order is that of their texts.
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -288,15 +267,7 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels.
-
-    An empty name is an error too, because it would be taken as padding.
-
-    >>> check_class_names(["good", "bad", "good"])
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own label
-    """
+    """Raises UserError if a name occurs twice, is empty as padding, or is not one line of text."""
     for name in names:
         if whole_text(name) != name:
             raise UserError(
@@ -313,16 +284,7 @@ def check_class_names(names: Sequence[str]) -> None:
 
 
 def class_numbers(names: tf.Tensor, classes: Sequence[str]) -> tf.Tensor:
-    """The number of each class in a graph -> int32 [...].
-
-    `names` [...] are strings, or whole numbers or booleans as in `class_names`.
-
-    >>> class_numbers(tf.constant(["good", "bad"]), ("bad", "good")).numpy().tolist()
-    [1, 0]
-
-    Raises:
-        tf.errors.InvalidArgumentError: a name that is not among the classes.
-    """
+    """The numbers of classes in a graph: strings, whole numbers or booleans -> int32, [...]."""
     if names.dtype == tf.bool:
         names = tf.where(names, "True", "False")
     elif names.dtype.is_floating:

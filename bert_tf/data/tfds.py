@@ -12,22 +12,12 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
 def tfds() -> Any:
-    """The module `tensorflow_datasets`.
-
-    Raises:
-        UserError: it is not installed.
-    """
+    """The module `tensorflow_datasets`."""
     return optional("tensorflow_datasets", "tfds", "data.format tfds")
 
 
 def tfds_builder(name: str) -> Any:
-    """The data set, which is downloaded and prepared if it is not on this machine yet.
-
-    Its name is TFDS's, such as glue/mnli or imdb_reviews:1.0.0, or a folder that it has prepared.
-
-    Raises:
-        UserError: TFDS is not installed, does not know the data set or cannot prepare it.
-    """
+    """A data set, downloaded and prepared if need be, by TFDS's name or its prepared folder."""
     datasets = tfds()
     try:
         if Path(name).is_dir():
@@ -43,11 +33,7 @@ def tfds_builder(name: str) -> Any:
 
 
 def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
-    """The rows of a split, such as train[:10%], as NumPy values, and the features that they have.
-
-    Raises:
-        UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.
-    """
+    """The rows of a split, such as train[:10%], as NumPy values, and the features they have."""
     builder = tfds_builder(name)
     try:
         rows = tfds().as_numpy(builder.as_dataset(split=split, shuffle_files=False))
@@ -58,11 +44,7 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
 
 
 def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mapping[str, Any]]:
-    """The rows of a split, whose files are read on the way; `source` names it in messages.
-
-    Raises:
-        UserError: the files are damaged or incomplete.
-    """
+    """The rows of a split, whose files are read on the way; `source` names it in messages."""
     import tensorflow as tf
 
     try:
@@ -75,10 +57,6 @@ def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mappin
 
 
 def one_line(error: Exception) -> str:
-    r"""The kind of an error and the first line of its message.
-
-    >>> one_line(ValueError("no such split\nsee the list"))
-    'ValueError: no such split'
-    """
+    """The kind of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

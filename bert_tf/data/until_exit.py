@@ -21,12 +21,8 @@ _exiting = threading.Event()
 
 
 def counter(start: int) -> tf.data.Dataset:
-    """The endless dataset of the numbers from `start`, int64.
-
-    `tf.data.Dataset.counter` leaves a function in the process for each dataset.
-
-    >>> list(counter(5).take(2).as_numpy_iterator())
-    [np.int64(5), np.int64(6)]
+    """The numbers from `start`, endless, int64. `tf.data.Dataset.counter` leaves a function in the
+    process for each dataset.
     """
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
     return tf.data.Dataset.range(start, tf.int64.max).apply(endless)
@@ -37,16 +33,7 @@ def map_until_exit(
     function: Callable[[np.ndarray], Sequence[np.ndarray]],
     types: Sequence[tf.DType],
 ) -> tf.data.Dataset:
-    """Maps `function` over a dataset of single tensors, one call at a time, in another thread.
-
-    It takes NumPy arrays and returns those of these types; their shapes stay unknown. The dataset
-    ends when the program ends.
-
-    >>> dataset = tf.data.Dataset.range(3)
-    >>> pairs = map_until_exit(dataset, lambda n: [n, n * n], [tf.int64, tf.int64])
-    >>> [(int(n), int(square)) for n, square in pairs]
-    [(0, 0), (1, 1), (2, 4)]
-    """
+    """Maps a function of NumPy arrays in one other thread, until the program or the data end."""
 
     # This imports Keras, which a process that answers does not need.
     from bert_tf.compat import numpy_function

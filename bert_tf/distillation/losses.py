@@ -10,44 +10,30 @@ from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
-# Below any score of a relation or of attention, yet finite.
-_HIDDEN = -1e9
+_HIDDEN = -1e9  # below any score of a relation or of attention, yet finite
 
+# "classes" are logits of which one is right, "labels" logits of which any number is, and "values"
+# are numbers such as a vector.
 Kind = Literal["classes", "labels", "values"]
 
 
 class Matched(NamedTuple):
-    """An output of a model that a student has to match.
-
-    kind: "classes" are logits of which one is right, "labels" logits of which any number is, and
-        "values" are numbers such as a vector.
-    values: float32 [..., n].
-    weights: float32 [...]; 0 where nothing is predicted. None weighs all alike, with 1.
-    per: what the sum of the losses is divided by, one of the model's `batch_sums`.
-    """
+    """An output of a model that a student has to match."""
 
     kind: Kind
-    values: tf.Tensor
-    weights: tf.Tensor | None = None
-    per: str = "rows"
+    values: tf.Tensor  # float32 [..., n]
+    weights: tf.Tensor | None = None  # float32 [...], 0 where nothing is predicted; None is all 1
+    per: str = "rows"  # what the sum of the losses is divided by, one of the model's `batch_sums`
 
 
 def soft_targets(
     kind: Kind, teacher: tf.Tensor, student: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """How far the outputs of a student are from those of its teacher: [..., n] -> [...].
+    """How far the outputs of a student are from those of its teacher: float32 [..., n] -> [...].
 
-    For classes it is T^2 KL(teacher || student) of softmax(logits / T) (Hinton et al. 2015, section
-    2). For labels it is the same for each label, yes or no, averaged over the labels. For values it
-    is the mean squared error.
-
-    >>> teacher, student = tf.constant([[2.0, 0.0]]), tf.constant([[0.0, 0.0]])
-    >>> [round(float(soft_targets("classes", teacher, student, t)[0]), 4) for t in (1.0, 4.0)]
-    [0.3278, 0.4848]
-    >>> float(soft_targets("values", teacher, student, 1.0)[0])
-    2.0
-
-    Both are float32 [..., n]. The temperature is T; it has no effect on values.
+    For classes it is T^2 KL(teacher || student) of softmax(logits / T), where T is the temperature
+    (Hinton et al. 2015, section 2). For labels it is the same for each label, yes or no, averaged
+    over the labels. For values it is the mean squared error, whatever the temperature.
     """
     if kind == "values":
         return tf.reduce_mean(tf.math.squared_difference(teacher, student), axis=-1)
@@ -60,13 +46,8 @@ def soft_targets(
 
 
 def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The mean squared error over the tokens of each row (TinyBERT, equations 8 and 9).
-
-    >>> teacher, student = tf.constant([[[2.0], [9.0]]]), tf.constant([[[0.0], [0.0]]])
-    >>> float(hidden_states(teacher, student, tf.constant([[True, False]]))[0])
-    4.0
-
-    Both are float [rows, seq_len, hidden]; the caller projects a narrower student to that width.
+    """The mean squared error over the tokens of each row (TinyBERT, equations 8 and 9). Both are
+    float [rows, seq_len, hidden]; the caller projects a narrower student to that width.
     """
     squares = tf.math.squared_difference(tf.cast(teacher, tf.float32), tf.cast(student, tf.float32))
     return _mean(tf.reduce_mean(squares, axis=-1), mask)
@@ -75,10 +56,9 @@ def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf
 def attention_scores(
     teacher: Mapping[str, tf.Tensor], student: Mapping[str, tf.Tensor], mask: tf.Tensor
 ) -> tf.Tensor:
-    """The mean squared error of attention before the softmax (TinyBERT, equation 7).
-
-    It is a mean over the heads, and over the queries and keys of each row. `query` and `key` of the
-    blocks are [rows, heads, seq_len, head_size], with the same number of heads.
+    """The mean squared error of attention before the softmax (TinyBERT, equation 7). It is a mean
+    over the heads, and over the queries and keys of each row. `query` and `key` of the blocks are
+    [rows, heads, seq_len, head_size], with the same number of heads.
     """
     ours, theirs = (_scores(each["query"], each["key"]) for each in (student, teacher))
     squares = tf.reduce_mean(tf.math.squared_difference(theirs, ours), axis=1)
@@ -92,15 +72,11 @@ def relations(
 ) -> tf.Tensor:
     """Divergence of the relations between tokens (MiniLMv2, section 3).
 
-    The queries of all heads are laid end to end and cut into `heads` relation heads, and
-    softmax(Q Q^T / sqrt(size)) of each says how the tokens of a row are related; so are keys and
-    values. The loss is the sum over these three of KL(teacher || student), each a mean over the
-    relation heads and the tokens of a row.
-
-    Args:
-        teacher, student: `query`, `key` and `value` of a block, [rows, heads, seq_len, head_size],
-            each with its own number of heads and width.
-        heads: how many relation heads there are, for both.
+    The queries of all heads are laid end to end and cut into `heads` relation heads, and softmax(Q
+    Q^T / sqrt(size)) of each says how the tokens of a row are related; so are keys and values. The
+    loss is the sum over these three of KL(teacher || student), each a mean over the relation heads
+    and the tokens of a row. `query`, `key` and `value` are [rows, heads, seq_len, head_size];
+    teacher and student may have different numbers of heads and widths.
     """
     hidden = tf.where(mask, 0.0, _HIDDEN)[:, tf.newaxis, tf.newaxis, :]
     losses = []

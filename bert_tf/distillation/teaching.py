@@ -15,8 +15,11 @@ from bert_tf.distillation import losses
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.errors import UserError
 
-# Query, key and value of a block, and the mask of its rows.
-_Heads = tuple[Mapping[str, tf.Tensor], tf.Tensor]
+# The outputs of a model, and what its encoder computed, if that is compared.
+Answers = tuple[Any, list[Encoded]]
+Sums = Mapping[str, tf.Tensor]
+OwnLoss = Callable[[Any], tf.Tensor]
+_Heads = Mapping[str, tf.Tensor]  # query, key and value of a block
 # Replicas of a strategy train in threads of their own, and each has its own context.
 # Whether to collect intermediates, too, and what each call of an encoder has computed, in turn.
 _watched: contextvars.ContextVar[tuple[bool, list[Encoded]] | None] = contextvars.ContextVar(
@@ -28,22 +31,9 @@ class Teaching:
     """The teacher of a model in training; `EncoderModel.teaching`.
 
     The teacher computes each batch from the ids that the student gets, without dropout and without
-    a gradient, so its outputs need no memory beyond the step.
-
-    Args:
-        student: the model in training; without labels it gets those of the teacher.
-        teacher: a trained model of the same task and vocabulary.
-        settings: the losses and their weights; None are the defaults.
-        labelled: whether the rows have targets; otherwise the task's own loss is left out.
-        has_metrics: whether metrics of the targets are computed. They would be wrong where only
-            some of the rows have targets.
-
-    Attributes:
-        weights: the projections of hidden states to the teacher's width, trained with the student.
-            They are used in training only.
-
-    Raises:
-        UserError: the teacher does not fit the student, or the losses do not fit the two.
+    a gradient, so its outputs need no memory beyond the step. A student without labels gets those
+    of the teacher. If the rows have no targets (`labelled`), the task's own loss is left out.
+    Metrics of the targets (`has_metrics`) would be wrong where only some of the rows have targets.
     """
 
     def __init__(
@@ -59,6 +49,7 @@ class Teaching:
         self.settings = settings or DistillationLosses()
         self.hard = self.settings.hard if labelled else 0.0
         self.has_metrics = has_metrics and labelled
+        # The projections of hidden states to the teacher's width, used in training only.
         self.weights: list[keras.Variable] = []
         self._relation_heads = self._relation_layer = 0
         self._check_losses(student)
@@ -131,38 +122,21 @@ class Teaching:
                 "or remove hidden"
             )
 
-    def answers(self, x: Any) -> tuple[Any, list[Encoded]]:
+    def answers(self, x: Any) -> Answers:
         """The teacher's outputs for a batch, and those of its layers that are compared."""
         return self._watched(lambda: self.teacher(x, training=False))
 
     def train(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, list[Encoded]],
-        hard: Callable[[Any], tf.Tensor],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: Answers, hard: OwnLoss, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
-
-        Args:
-            student: the model in training.
-            x, y: the inputs of the rows, and their targets; without targets, any.
-            taught: the teacher's `answers` for them.
-            hard: computes the share of the task's own loss from the outputs.
-            sums: of the whole batch, see `EncoderModel.batch_sums`.
+        `taught` are the teacher's `answers`, and `sums` the batch's, see `EncoderModel.batch_sums`.
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
 
     def learn(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, list[Encoded]],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: Answers, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """As `train`, without the task's own loss: the targets do not matter."""
         settings, shares = self.settings, []
@@ -179,9 +153,7 @@ class Teaching:
             shares.append(tf.reduce_sum(losses_of_rows) * each / sums["rows"])
         return outputs, tf.add_n(shares)
 
-    def _soft(
-        self, student: Any, y: Any, ours: Any, theirs: Any, sums: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def _soft(self, student: Any, y: Any, ours: Any, theirs: Any, sums: Sums) -> tf.Tensor:
         """The loss of the outputs."""
         learned, taught = student.matched(ours, y), self.teacher.matched(theirs, y)
         shares = []
@@ -200,30 +172,25 @@ class Teaching:
             states = [(ours.embeddings, theirs.embeddings)]
             states += [(ours.layers[low], theirs.layers[high]) for low, high in pairs]
             for number, (student, teacher) in enumerate(states):
-                rows = self._projected(ours.layout.restore(student), number)
+                rows = ours.layout.restore(student)
+                if self.weights:  # the first is for the embeddings
+                    projection = self.weights[min(number, 1)]
+                    rows = tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
                 of_teacher = theirs.layout.restore(teacher)
                 found.append(settings.hidden * losses.hidden_states(of_teacher, rows, mask))
         if settings.attention:
             for low, high in pairs:
-                (teacher, of_rows), (student, _) = _alike(theirs, high, ours, low)
+                teacher, student, of_rows = _alike(theirs, high, ours, low)
                 loss = losses.attention_scores(teacher, student, of_rows)
                 found.append(settings.attention * loss)
         if settings.relations:
             last = len(ours.layers) - 1
-            (teacher, of_rows), (student, _) = _alike(theirs, self._relation_layer, ours, last)
+            teacher, student, of_rows = _alike(theirs, self._relation_layer, ours, last)
             loss = losses.relations(teacher, student, self._relation_heads, of_rows)
             found.append(settings.relations * loss)
         return found
 
-    def _projected(self, rows: tf.Tensor, number: int) -> tf.Tensor:
-        """A hidden state of the student, 0 is the embeddings, in the width of the teacher."""
-        if not self.weights:
-            return rows
-        projection = self.weights[min(number, 1)]
-        return tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
-
-    def _watched(self, call: Callable[[], Any]) -> tuple[Any, list[Encoded]]:
-        """What a call of a model gives, and what its encoder computed, if that is compared."""
+    def _watched(self, call: Callable[[], Any]) -> Answers:
         encoded: list[Encoded] = []
         if not self._watches:
             return call(), encoded
@@ -235,18 +202,7 @@ class Teaching:
 
 
 def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> DistillationLosses:
-    """The settings that `fit` was given as a mapping; None are the defaults.
-
-    >>> losses_of({"temperature": 4, "hidden": 1.0}).temperature
-    4.0
-    >>> losses_of({"temperature": 0})
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: distillation.temperature must be greater than 0, got 0
-
-    Raises:
-        UserError: an unknown key, or a value that does not fit.
-    """
+    """The settings that `fit` was given as a mapping; None are the defaults."""
     if given is None or isinstance(given, DistillationLosses):
         return given or DistillationLosses()
     if not isinstance(given, Mapping):
@@ -316,27 +272,24 @@ def _only(encoded: list[Encoded]) -> Encoded:
     return encoded[0]
 
 
-def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads]:
+def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads, tf.Tensor]:
     """Query, key and value of a layer of both, cut to the longest row, and the mask of the rows."""
     width = tf.minimum(*(tf.shape(each.layout.key_mask)[1] for each in (theirs, ours)))
-
-    def heads(encoded: Encoded, layer: int) -> _Heads:
-        found = encoded.intermediates[layer]
+    heads = []
+    for found in (theirs.intermediates[high], ours.intermediates[low]):
         missing = [name for name in ("query", "key", "value") if name not in found]
         if missing:
             raise UserError(
                 f"the blocks of the encoder return no {missing[0]}, which attention and relations "
                 "require; remove these losses"
             )
-        cut = {name: found[name][:, :, :width] for name in ("query", "key", "value")}
-        return cut, encoded.layout.key_mask[:, :width]
-
-    return heads(theirs, high), heads(ours, low)
+        heads.append({name: found[name][:, :, :width] for name in ("query", "key", "value")})
+    teacher, student = heads
+    return teacher, student, theirs.layout.key_mask[:, :width]
 
 
 def _make_watchable(encoder: Encoder) -> None:
     """Replaces `encode` and `encode_at` of this one encoder, so that `_watched` collects from it.
-
     It then computes every token of its last layer, also where the head reads only some.
     """
     if "encode" in encoder.__dict__:

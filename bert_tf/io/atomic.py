@@ -37,15 +37,8 @@ def atomic_path(
     before that, see `bert_tf.io.remote`. What killed processes have begun in the folder of `path`
     is cleared first.
 
-    Args:
-        path: what is to be written; it may be an address, such as gs://bucket/file.
-        is_file: whether `path` is to be a file; a folder there is then not replaced.
-        is_new: whether nothing may be replaced. Of two processes that write at once, one fails.
-
-    Raises:
-        UserError: the folder cannot be written, or the disk is full; there is a device or a pipe,
-            or a folder where a file is to be. If `is_new`: something is at `path`, at first or at
-            the end, or another process is writing it.
+    A file (`is_file`) never replaces a folder. If `is_new`, nothing may be replaced: of two
+    processes that write at once, one fails.
     """
     path = remote.local_path(path)
     if path.name in ("", ".."):
@@ -104,16 +97,8 @@ def remove_folder(path: str | os.PathLike) -> None:
 
 
 def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool:
-    """Removes what `atomic_path` had begun in `folder` when its process was killed.
-
-    A folder that was half replaced comes back. What a living process is writing stays.
-
-    Args:
-        folder: where.
-        name: of what may be being written.
-
-    Returns:
-        Whether a living process is writing it.
+    """Removes what killed processes have begun in `folder`; a folder half replaced comes back. What
+    a living process is writing stays; the result says whether one is writing `name`.
     """
     is_being_written = False
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
@@ -132,15 +117,9 @@ def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool
 def locked(path: str | os.PathLike) -> Iterator[bool | None]:
     """Holds a lock on a file or a folder, which ends with the process however that ends.
 
-    On a network file system only a lock on a file, opened for writing as here, is one for other
-    machines too (flock(2), "NFS details").
-
-    Yields:
-        True if this process holds the lock, False if another does; None on a file system without
-        locks.
-
-    Raises:
-        FileNotFoundError: there is no such file or folder.
+    Yields True if this process holds the lock, False if another does, and None on a file system
+    without locks. On a network file system only a lock on a file, opened for writing as here, is
+    one for other machines too (flock(2), "NFS details").
     """
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
     held: bool | None = True
@@ -157,18 +136,14 @@ def locked(path: str | os.PathLike) -> Iterator[bool | None]:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Writes `text` to `path` as UTF-8, atomically. Raises UserError as `atomic_path`."""
+    """Writes `text` to `path` as UTF-8, atomically."""
     with text_file(path) as file:
         file.write(text)
 
 
 @contextlib.contextmanager
 def text_file(path: str | os.PathLike) -> Iterator[TextIO]:
-    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed before the work.
-
-    Raises:
-        UserError: as `atomic_path`.
-    """
+    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed at the start."""
     with (
         atomic_path(path, is_file=True) as new,
         open(new, "w", encoding="utf-8", newline="\n") as file,
@@ -177,11 +152,7 @@ def text_file(path: str | os.PathLike) -> Iterator[TextIO]:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """Makes the folder `path` and those above it, where they are missing.
-
-    Raises:
-        UserError: it cannot be made, or is not a folder.
-    """
+    """Makes the folder `path` and those above it, where they are missing."""
     with explained(path):
         try:
             Path(path).mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from bert_tf.errors import UserError
 from bert_tf.io.remote import fetched, local_path
 
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 # The most bytes of a configuration or a vocabulary, of a graph or a LiteRT file, of data that is
 # read as a whole, and of a file of weights or of other data.
 SMALL, GRAPH, WHOLE, LARGEST = 2**28, 2**31, 2**34, 2**38
@@ -24,14 +24,8 @@ _LONGEST_LINE = 2**26
 
 
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
-    """Whether there is a file at `path`, or a link to one.
-
-    >>> is_there("missing.txt")
-    False
-
-    Raises:
-        UserError: there is a folder, a pipe, a device or a socket, or a link to nothing; or the
-            file has more than `most` bytes. `what` names its role.
+    """Whether there is a file at `path`, or a link to one; `what` names its role in messages.
+    Anything that is no file, or has more than `most` bytes, is a UserError.
     """
     path = fetched(path, is_file=True)
     if path.is_file():
@@ -51,29 +45,27 @@ def check_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST
         raise UserError(f"{what} not found: {path}")
 
 
-def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
-    """The whole content of `path`; `what` names the file's role in error messages.
-
-    Raises:
-        UserError: the file is missing, unreadable, empty, or larger than `most`; or it is no
-            regular file.
-    """
+@contextlib.contextmanager
+def readable(path: str | os.PathLike, what: str = "file") -> Iterator[None]:
+    """Turns an error of the system while `path` is read into a `UserError`."""
     try:
-        check_there(path, what, most)
-        data = local_path(path).read_bytes()
+        yield
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
+
+
+def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> bytes:
+    """The whole content of `path`, which must not be empty."""
+    with readable(path, what):
+        check_there(path, what, most)
+        data = local_path(path).read_bytes()
     if not data:
         raise UserError(f"{what} is empty: {path}")
     return data
 
 
 def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> str:
-    """The whole text of `path`; `what` names the file's role in error messages.
-
-    Raises:
-        UserError: as `read_bytes`, or the file is not UTF-8.
-    """
+    """The whole text of `path`, which must be UTF-8."""
     data = read_bytes(path, what, most)
     try:
         return data.decode("utf-8")
@@ -86,11 +78,7 @@ def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) ->
 
 
 def first_of(files: Sequence[str | os.PathLike]) -> str:
-    """The name of some files in messages.
-
-    >>> first_of(["a.txt", "b.txt", "c.txt"])
-    'a.txt and 2 more'
-    """
+    """The name of some files in messages, such as "a.txt and 2 more"."""
     return f"{files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
@@ -113,24 +101,16 @@ def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes
 def open_maybe_gzipped(
     path: str | os.PathLike, what: str = "file"
 ) -> Iterator[tuple[io.BufferedIOBase, BinaryIO]]:
-    """Opens a file, plain or gzipped whatever its name; `what` names its role in error messages.
-
-    Yields:
-        The unpacked content, and the file itself, whose position shows how much has been read.
-
-    Raises:
-        UserError: the file is missing, unreadable or broken gzip, even if only reading shows it.
-    """
-    try:
+    """Yields a file's content, unpacked if it is gzipped, and the file itself for its position."""
+    with readable(path, what):
         check_there(path, what)
-        with open(local_path(path), "rb") as file:
-            is_gzipped = file.read(2) == _GZIP_MAGIC
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
-                yield content, file
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{what} is damaged gzip data: {path} ({error}); copy or download it again"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
+        try:
+            with open(local_path(path), "rb") as file:
+                is_gzipped = file.read(2) == GZIP_MAGIC
+                file.seek(0)
+                with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
+                    yield content, file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise UserError(
+                f"{what} is damaged gzip data: {path} ({error}); copy or download it again"
+            ) from None

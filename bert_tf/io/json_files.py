@@ -20,28 +20,12 @@ KINDS: dict[object, str] = {
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file.
-
-    >>> _ = Path("data.json").write_text('{"data": [1, 2]}')
-    >>> read_json(Path("data.json"))
-    {'data': [1, 2]}
-
-    Raises:
-        UserError: it is not JSON; with line and column.
-    """
+    """The content of a JSON file."""
     return _parsed(text_of(path), path)
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The object with named values on every line that is not blank, with the number of the line.
-
-    >>> _ = Path("train.jsonl").write_text('{"text": "lovely", "label": 1}\n\n{"text": "late"}\n')
-    >>> list(read_json_lines(Path("train.jsonl")))
-    [(1, {'text': 'lovely', 'label': 1}), (3, {'text': 'late'})]
-
-    Raises:
-        UserError: a line that is not JSON, with the column, or not an object.
-    """
+    """The object with named values on every line that is not blank, with the number of the line."""
     # At line feeds only: JSON texts may hold U+2028 and the like as they are.
     for number, line in enumerate(text_of(path).split("\n"), start=1):
         if not line.strip():
@@ -56,58 +40,26 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_of(path: Path) -> str:
-    r"""The text of a data file, without a byte-order mark.
-
-    >>> _ = Path("train.tsv").write_text("\ufefftext\tlabel", encoding="utf-8")
-    >>> text_of(Path("train.tsv"))
-    'text\tlabel'
-    """
+    """The text of a data file, without a byte-order mark."""
     return read_text(path, "data", WHOLE).removeprefix("\ufeff")
 
 
 def whole_text(text: str) -> str:
-    """`text` with U+FFFD in place of a lone surrogate, which JSON can write and UTF-8 cannot.
-
-    >>> whole_text("ab" + chr(0xD800)) == "ab" + chr(0xFFFD)
-    True
-    """
+    """`text` with U+FFFD in place of a lone surrogate, which JSON can write and UTF-8 cannot."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def whole_value(value: Any) -> Any:
-    """A text, or a list of values, with `whole_text` of each text; anything else as it is.
-
-    >>> whole_value(["ab", 1, None])
-    ['ab', 1, None]
-    """
+    """A text, or a list of values, with `whole_text` of each text; anything else as it is."""
     if isinstance(value, list):
         return list(map(whole_value, value))
     return whole_text(value) if isinstance(value, str) else value
 
 
 def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
-    """The value holder[key], after checking that it exists and is of its kind.
-
-    >>> article = {"title": "Rivers"}
-    >>> value_at(Path("squad.json"), "data[3]", article, "title", str)
-    'Rivers'
-    >>> value_at(Path("squad.json"), "data[3]", article, "paragraphs", list)
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: squad.json: data[3] has no key 'paragraphs'
-
-    Args:
-        path: the file.
-        place: of `holder` in it, such as data[3].paragraphs[0]; "" is the whole file.
-        holder: the object that should have the key.
-        key: the key.
-        kind: list, dict, str, int or bool.
-
-    Raises:
-        UserError: it is not; with the place.
-    """
+    """The value holder[key] of its kind; `place` is the holder's, such as data[3].paragraphs[0]."""
     name = place or "the file"
     if not isinstance(holder, dict):
         raise UserError(f"{path}: {name} must be an object with the key {key!r}")
@@ -119,10 +71,7 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A NumPy value or array as the numbers, texts and lists of JSON; strings are UTF-8.
-
-    A float32 becomes the shortest decimal number that means it: 0.1, not 0.10000000149.
-    """
+    """A NumPy value as plain data of JSON; float32 becomes its shortest decimal number: 0.1."""
     if getattr(value, "ndim", 0):
         return [as_json(each) for each in value]
     if isinstance(value, bytes):

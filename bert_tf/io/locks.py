@@ -26,11 +26,7 @@ RENEWED, ABANDONED, _LOOKS = 20.0, 60.0, 2.0
 
 
 class _Lock:
-    """A lock that this process holds, and renews in a thread until `release`.
-
-    Raises:
-        UserError: another process holds it.
-    """
+    """A lock that this process holds, and renews in a thread until `release`."""
 
     def __init__(self, store: Store, key: str, of: Path):
         self._store, self._key, self.of = store, key, of
@@ -125,12 +121,8 @@ _held: list[_Lock] = []
 
 @contextlib.contextmanager
 def held(path: Path, is_folder: bool = False) -> Iterator[None]:
-    """Holds the lock on what is at a remote `path`; of a local one, or inside a held one, nothing.
-
-    The lock on a run is in its folder (`is_folder`), that on something new next to it.
-
-    Raises:
-        UserError: another process holds it.
+    """Holds the lock on what is at a remote `path`, unless one around it is held. The lock on a run
+    is in its folder (`is_folder`), that on something new next to it.
     """
     place = path / ".lock" if is_folder else lock_of(path)
     remote = remote_of(place)

@@ -31,10 +31,7 @@ _LEAST_FREE = 2**20
 
 @contextlib.contextmanager
 def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
-    """Turns an error of the system that forbids writing at `path` into a `UserError`.
-
-    So it does for temporary files, without a path for these alone.
-    """
+    """Turns an error that forbids writing at `path`, or temporary files, into a `UserError`."""
     try:
         yield
     except UserError:
@@ -46,10 +43,7 @@ def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
 
 
 def refusal(error: Exception, path: str | os.PathLike | None = None) -> UserError | None:
-    """What to report of an error of the system while `path` was written; None for other errors.
-
-    Without a path, what was written are temporary files.
-    """
+    """What to report of an error in writing `path`, or temporary files; None for other errors."""
     if isinstance(error, FileNotFoundError) and "usable temporary directory" in str(error):
         return UserError(f"{error.strerror}; set TMPDIR to a folder that can be written")
     temporary = Path(tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp").absolute()
@@ -84,10 +78,7 @@ def _free(path: str | os.PathLike) -> int:
 
 
 def _is_about(error: OSError, path: Path) -> bool:
-    """Whether the error is about `path`, a file inside or above it, or its temporary form.
-
-    It may also be about a file that the content is read from.
-    """
+    """Whether the error is about `path`, what is inside or above it, or its temporary form."""
     if error.filename is None:
         return True
     refused, path = Path(str(error.filename)).absolute(), path.absolute()

@@ -36,40 +36,24 @@ _MARKERS = re.compile(
 )
 # Files are fetched in pieces of so many bytes; so many pieces, and so many files, at a time.
 _PIECE, _AT_ONCE = 2**23, 4
-# Downloads of more bytes are printed.
-_LARGE = 2**27
-# Seconds for which what a store said is believed.
-_BELIEVED = 3.0
+_LARGE = 2**27  # downloads of more bytes are printed
+_BELIEVED = 3.0  # seconds for which what a store said is believed
 # How often a folder is read again that changes while it is read.
 _TRIES = 5
 _GIGABYTES = 50.0
 
-# What was asked about, and when.
-_asked: dict[Path, float] = {}
+_asked: dict[Path, float] = {}  # what was asked about, and when
 # The file in which a process, or one that it was forked from, notes the copies that it uses.
 _users: dict[tuple[int, Path], TextIO] = {}
 
 
 def is_remote(path: str | os.PathLike) -> bool:
-    """Whether `path` is the address of something in a bucket.
-
-    >>> is_remote("s3://bucket/train.tsv"), is_remote("bucket/train.tsv")
-    (True, False)
-    """
+    """Whether `path` is the address of something in a bucket."""
     return _ADDRESS.fullmatch(os.fspath(path)) is not None
 
 
 def local_path(path: str | os.PathLike) -> Path:
-    """The place of the local copy of an address, whether it is there or not; others as they are.
-
-    >>> local_path("runs/reviews").as_posix()
-    'runs/reviews'
-    >>> local_path("s3://bucket/runs/reviews").parts[-3:]
-    ('bucket', 'runs', 'reviews')
-
-    Raises:
-        UserError: an address without a bucket, or with names that a disk cannot have.
-    """
+    """The place of the local copy of an address, whether it is there or not; others as they are."""
     match = _ADDRESS.fullmatch(os.fspath(path))
     if match is None:
         return Path(path)
@@ -87,14 +71,10 @@ def local_path(path: str | os.PathLike) -> Path:
 def fetched(path: str | os.PathLike, without: str | None = None, is_file: bool = False) -> Path:
     """The local copy of an address, brought up to date; other paths as they are.
 
-    Args:
-        path: a file, a folder, or a glob of files. If nothing is there, nothing is there locally.
-        without: the name of folders whose files are fetched when they are read; until then only
-            the folders are there.
-        is_file: whether only a file is fetched; of a folder there is only the folder itself.
-
-    Raises:
-        UserError: the store refuses or cannot be reached; there is no such bucket.
+    The path is that of a file, a folder, or a glob of files. If nothing is there, nothing is there
+    locally. The files in folders named `without` are fetched when they are read; until then only
+    the folders are there. With `is_file` only a file is fetched; of a folder there is only the
+    folder itself.
     """
     place = local_path(path)
     remote = remote_of(place)
@@ -154,9 +134,7 @@ def lock_of(place: Path) -> Path:
 @contextlib.contextmanager
 def published(new: Path, path: Path) -> Iterator[None]:
     """Stores the file or folder `new` as the remote `path`; the block then moves it to the copy.
-
-    Raises:
-        UserError: it cannot be stored; the sentence names the local folder that keeps it.
+    What cannot be stored is kept in a local folder, which the UserError names.
     """
     remote = remote_of(path)
     if remote is None:
@@ -237,9 +215,8 @@ def _fetch_all(
     without: str | None = None,
     listed: dict[str, Found] | None = None,
 ) -> None:
-    """Fetches what `find` lists below `root`, until it lists the same before and after.
-
-    If it lists all of a folder, what else was fetched there is removed.
+    """Fetches what `find` lists below `root`, until it lists the same before and after. If it lists
+    all of a folder, what else was fetched there is removed.
     """
     listed = find() if listed is None else listed
     for _ in range(_TRIES):
@@ -369,10 +346,7 @@ def _remove_local(path: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Note:
-    """What is known of a copy: the tag of its object, its size and its time when it was written.
-
-    The time of the note's own file is that of the copy's last use.
-    """
+    """What is known of a copy when it was written; the note's own time is the copy's last use."""
 
     path: Path
 

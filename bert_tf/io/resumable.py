@@ -18,13 +18,7 @@ _PART, _STATE = ".part", ".part.json"
 
 
 class Unfinished:
-    """A file that is being written; `resumable_file` opens it.
-
-    Args:
-        handle: the file, open for writing.
-        state: where to note how far it is.
-        work: what is being written.
-    """
+    """A file that is being written; `resumable_file` opens it."""
 
     def __init__(self, handle: BinaryIO, state: Path, work: dict[str, Any]):
         self._handle, self._state, self._work = handle, state, work
@@ -64,24 +58,10 @@ class Unfinished:
 def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator[Unfinished]:
     """Yields a file to which pieces are appended; it becomes `path` at the end.
 
-    >>> with resumable_file("numbers", {"of": "a doctest"}) as file:
-    ...     for done in range(file.done, 3):
-    ...         file.append(b"%d\\n" % done, done + 1)
-    >>> Path("numbers").read_text()
-    '0\\n1\\n2\\n'
-
     Until then it is `path` with ".part" at its end. If the block fails or the process is killed,
-    what was appended stays there. The next call with the same work finds in `done` how much of it
-    is done, and appends the rest; other work starts from the beginning. `path` is left as it was
-    until it is replaced in one move.
-
-    Args:
-        path: the file to write.
-        work: all that decides what is written, as plain data of JSON.
-
-    Raises:
-        UserError: the file cannot be written, or the disk is full; another process writes it; there
-            is a folder, a device or a pipe.
+    what was appended stays there. The next call with the same `work`, which is all that decides
+    what is written, finds in `done` how much of it is done, and appends the rest; other work starts
+    from the beginning. `path` is left as it was until it is replaced in one move.
     """
     path = local_path(path)
     part, state = (path.with_name(f"{path.name}{ending}") for ending in (_PART, _STATE))

@@ -5,6 +5,7 @@ half a minute more, and turns what stays into one sentence. Credentials and endp
 the stores' own environment variables and files.
 """
 
+import contextlib
 import datetime
 import errno
 import functools
@@ -22,14 +23,10 @@ _GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-defaul
 _AMAZON = "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 SCHEMES = {"gs": ("gcsfs.core", "gcs", _GOOGLE), "s3": ("s3fs", "s3", _AMAZON)}
 ENDPOINTS = {"gs": "STORAGE_EMULATOR_HOST", "s3": "AWS_ENDPOINT_URL"}
-# The bytes of a part of an upload.
-_PART = 2**24
-# Seconds between attempts.
-_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-# Seconds after which a store is waited for again that could not be reached.
-_DOWN = 60.0
-# Waits from here on are printed.
-_LONG = 4.0
+_PART = 2**24  # the bytes of a part of an upload
+_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts
+_DOWN = 60.0  # seconds after which a store is waited for again that could not be reached
+_LONG = 4.0  # waits from here on are printed
 # The packages whose errors of the network are no OSErrors.
 _OF_NETWORK = ("aiohttp", "botocore", "fsspec", "gcsfs", "requests", "urllib3")
 # Errors of credentials. Google's and Amazon's packages have no common class for them.
@@ -46,22 +43,16 @@ _REFUSALS = (
 
 
 class Found(NamedTuple):
-    """What a store says of an object: bytes, what changes with its content, and when it did.
-
-    A folder, which stores have only in names, has the tag "".
-    """
+    """What a store says of an object. A folder, which stores have only in names, has the tag ""."""
 
     size: int
-    tag: str
-    changed: float
+    tag: str  # changes with the content
+    changed: float  # when
 
 
 class Store:
-    """The objects of one scheme, by names such as "bucket/folder/file".
-
-    Raises:
-        UserError: the package of the store is not installed; and in all methods: there is no such
-            bucket, the credentials are missing or refused, or the store cannot be reached.
+    """Objects by names such as "bucket/folder/file". All methods raise UserError without a bucket
+    or credentials, or if the store cannot be reached.
     """
 
     def __init__(self, scheme: str):
@@ -81,16 +72,14 @@ class Store:
         """What there is of that name; None if nothing is."""
         try:
             return self._found(self._tried(key, "info"))
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             return None
 
     def find(self, key: str) -> dict[str, Found]:
         """All objects in a folder and in the folders below it, by their whole names."""
         try:
             found = self._tried(key, "find", detail=True)
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             return {}
         inside = f"{key}/" if key else ""
         return {
@@ -111,24 +100,17 @@ class Store:
 
     def put(self, file: str | os.PathLike, key: str) -> Found | None:
         """Stores a file; returns what is there now."""
-        try:
-            self._tried(key, "put_file", os.fspath(file), chunksize=_PART)
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
-            raise
+        self._tried(key, "put_file", os.fspath(file), chunksize=_PART)
         return self.info(key)
 
     def remove(self, keys: Iterable[str]) -> None:
         """Removes objects; it is no mistake if one is gone."""
         for key in keys:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self._tried(key, "rm_file")
-            except FileNotFoundError as error:
-                self._check_bucket(key, error)
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
-        """Stores a small object if what is there has this tag, or is nothing if the tag is None.
-
+        """Stores a small object if what is there has this tag; with None, if nothing is there.
         Returns whether it is stored.
         """
         try:
@@ -144,8 +126,7 @@ class Store:
         except FileExistsError:
             # An attempt whose answer was lost may have stored it.
             return self.info(key) is not None and self.read(key) == data
-        except FileNotFoundError as error:
-            self._check_bucket(key, error)
+        except FileNotFoundError:
             if tag is None:
                 raise
             return False  # what was to be replaced is gone
@@ -161,8 +142,7 @@ class Store:
 
     def _tried(self, key: str, method: str, *args: Any, **options: Any) -> Any:
         """Calls a method of fsspec, again where the network fails; `key` is its first argument.
-
-        Raises FileNotFoundError, and FileExistsError if a condition of a write does not hold.
+        FileExistsError means that a condition of a write does not hold.
         """
         address = f"{self.scheme}://{key}"
         if method == "put_file":
@@ -174,7 +154,10 @@ class Store:
         for wait in (None,) if is_down else (*_WAITS, None):
             try:
                 return getattr(self._files, method)(*args, **options)
-            except (FileNotFoundError, FileExistsError):
+            except FileExistsError:
+                raise
+            except FileNotFoundError as error:
+                self._check_bucket(key, error)
                 raise
             except Exception as error:
                 words = " ".join(str(error).split())[:200] or type(error).__name__
@@ -187,7 +170,8 @@ class Store:
                         f"{address} is refused ({words}); check the credentials "
                         f"({SCHEMES[self.scheme][2]}), and that they may read and write there"
                     ) from error
-                if not _is_of_network(error):
+                package = type(error).__module__.partition(".")[0]
+                if not isinstance(error, OSError) and package not in _OF_NETWORK:
                     raise
                 if wait is None:
                     self._failed = time.monotonic()
@@ -218,12 +202,4 @@ def _is_refused(error: Exception) -> bool:
     return invalid or str(error).startswith("Forbidden") or getattr(error, "code", 0) in (401, 403)
 
 
-def _is_of_network(error: Exception) -> bool:
-    package = type(error).__module__.partition(".")[0]
-    return isinstance(error, OSError) or package in _OF_NETWORK
-
-
-@functools.cache
-def store_of(scheme: str) -> Store:
-    """The store of "gs" or "s3"."""
-    return Store(scheme)
+store_of = functools.cache(Store)  # the store of "gs" or "s3"

@@ -23,8 +23,7 @@ PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]",
 
 # The greatest `longest_word`: more repetitions no regular expression of TensorFlow counts.
 LONGEST_WORD = 999
-# The settings that are lists of strings.
-_LISTS = ("added_tokens", "exact_tokens")
+_LISTS = ("added_tokens", "exact_tokens")  # the settings that are lists of strings
 
 
 def _are_strings(values: Iterable[Any]) -> bool:
@@ -61,33 +60,17 @@ _REMEDY = (
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """How a tokenizer reads texts, besides its vocabulary.
-
-    >>> TokenizerSettings(lower_case=False, split_chinese=False).to_dict()
-    {'lower_case': False, 'split_chinese': False}
-
-    Attributes:
-        lower_case: whether text is lower-cased.
-        strip_accents: whether accents are dropped; None follows `lower_case`.
-        split_chinese: whether each CJK ideograph is a word of its own.
-        special_tokens: whether "[MASK]" and the others are plain "text", or stay "whole".
-        added_tokens: strings that stay whole in text; each is a piece of the vocabulary.
-        longest_word: a word of more characters is [UNK].
-        exact_tokens: as `added_tokens`, in the text as it is given, before it is cleaned.
-        normalizer: the rules for characters: "google" for those of google-research/bert, or
-            "huggingface" for those of the library tokenizers. Few characters differ.
-
-    Raises:
-        UserError: a value is none of these.
-    """
+    """How a tokenizer reads texts, besides its vocabulary."""
 
     lower_case: bool = True
-    strip_accents: bool | None = None
-    split_chinese: bool = True
-    special_tokens: str = "text"
-    added_tokens: tuple[str, ...] = ()
-    longest_word: int = 200
-    exact_tokens: tuple[str, ...] = ()
+    strip_accents: bool | None = None  # None follows `lower_case`
+    split_chinese: bool = True  # whether each CJK ideograph is a word of its own
+    special_tokens: str = "text"  # whether "[MASK]" and the others are "text", or stay "whole"
+    added_tokens: tuple[str, ...] = ()  # pieces of the vocabulary that stay whole in text
+    longest_word: int = 200  # a word of more characters is [UNK]
+    exact_tokens: tuple[str, ...] = ()  # as `added_tokens`, in the text before it is cleaned
+    # The rules for characters: "google" for those of google-research/bert, or "huggingface" for
+    # those of the library tokenizers. Few characters differ.
     normalizer: str = "google"
 
     def __post_init__(self) -> None:
@@ -125,11 +108,7 @@ class TokenizerSettings:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], name: str) -> "TokenizerSettings":
-        """What `to_dict` made; `name` is what has the fields, for messages.
-
-        Raises:
-            UserError: a field is unknown, or of the wrong kind.
-        """
+        """What `to_dict` made; `name` is what has the fields, for messages."""
         known = [field.name for field in dataclasses.fields(cls)]
         for each in fields:
             if each not in known:
@@ -147,11 +126,7 @@ class TokenizerSettings:
 
     @classmethod
     def from_parts(cls, lower_case: Any, others: Any, name: str) -> "TokenizerSettings":
-        """The settings of a file that has the casing and `besides_casing` under two keys.
-
-        Raises:
-            UserError: a setting is unknown, or of the wrong kind.
-        """
+        """The settings of a file that has the casing and `besides_casing` under two keys."""
         if not isinstance(others, Mapping) or "lower_case" in others:
             raise UserError(f"{name} is damaged (settings of the tokenizer); copy it again")
         return cls.from_dict({"lower_case": lower_case, **others}, name)
@@ -162,19 +137,7 @@ class TrainedPieces(tuple[str, ...]):
 
 
 def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[str, ...]:
-    """The pieces of the file at `path`, in the order of their ids.
-
-    Those of a trained model (`of_model`) may be blank or repeated.
-
-    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
-    >>> _ = Path("vocab.txt").write_text(file_text(pieces))
-    >>> read_vocabulary("vocab.txt")
-    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'cat')
-
-    Raises:
-        UserError: the file is missing, empty or not UTF-8, or a special token is missing; for a
-            new model also if a line is blank or repeats an earlier one.
-    """
+    """The pieces of a file in the order of their ids; `of_model` they may be blank or repeated."""
     # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
     # one, it stands in the published Chinese vocabulary.
     lines = read_text(path, "vocabulary", _MOST).removesuffix("\n").split("\n")
@@ -188,20 +151,12 @@ def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[st
 
 
 def file_text(pieces: Iterable[str]) -> str:
-    """The text of the vocabulary file of these pieces; `read_vocabulary` reads it back.
-
-    >>> file_text(["the", "cat", "##s"]).splitlines()
-    ['the', 'cat', '##s']
-    """
+    """The text of the vocabulary file of these pieces; `read_vocabulary` reads it back."""
     return "".join(f"{piece}\n" for piece in pieces)
 
 
 def read_beside(folder: Path) -> tuple[str, ...] | None:
-    """The pieces of a trained model's `vocab.txt` in `folder`; None where there is none.
-
-    Raises:
-        UserError: it is not a vocabulary.
-    """
+    """The pieces of a trained model's `vocab.txt` in `folder`; None where there is none."""
     path = folder / VOCABULARY_FILE
     return read_vocabulary(path, of_model=True) if is_there(path, "vocabulary") else None
 
@@ -215,17 +170,7 @@ def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
 def check_vocabulary(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "piece"
 ) -> tuple[str, ...]:
-    """Checks that the pieces are distinct and hold the special tokens; returns them as a tuple.
-
-    `name` and `place` are the words of the error message: "<name>, <place> <number from 1> …".
-
-    >>> check_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"])
-    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'cat')
-
-    Raises:
-        UserError: a piece is empty or repeated, or one that a file cannot hold; a special token is
-            missing.
-    """
+    """The pieces, if they are distinct and hold the special tokens; `place` is the word for one."""
     if isinstance(pieces, TrainedPieces):
         return pieces
     pieces = tuple(pieces)
@@ -250,11 +195,7 @@ def check_vocabulary(
 def pieces_of_model(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "line"
 ) -> "TrainedPieces":
-    """The pieces of a trained model; what a file cannot hold, and no text gives, becomes blank.
-
-    Raises:
-        UserError: a special token is missing.
-    """
+    """The pieces of a trained model; what a file cannot hold, and no text gives, becomes blank."""
     kept = tuple("" if "\n" in each or each != each.strip(_BLANKS) else each for each in pieces)
     missing = [token for token in SPECIAL_TOKENS if token not in kept]
     if missing:
@@ -271,13 +212,7 @@ def ids_of(vocabulary: Iterable[str]) -> dict[str, int]:
 
 
 def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[str, ...]:
-    """The vocabulary of the trained model `name`, which has so many rows of embeddings.
-
-    Blank pieces at the end that have no row are left out. What else is unusual is printed.
-
-    >>> fitted(["[UNK]", "cat", "dog", "", ""], 3, "model")
-    ('[UNK]', 'cat', 'dog')
-    """
+    """The vocabulary of a trained model with so many `rows`, without blank pieces beyond them."""
     end = len(pieces)
     while end > rows and not pieces[end - 1]:
         end -= 1
@@ -297,10 +232,8 @@ def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[s
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Whether text was lower-cased before such pieces were learned: it would not change them.
-
-    It has neither capitals nor accents then, of any alphabet: also Hangul is taken apart, and Hindi
-    loses its vowel signs. Special tokens such as [MASK] and <S> are not looked at.
+    """Whether text was lower-cased before such pieces were learned: they have no capitals and no
+    accents, so that also Hangul is taken apart, and Hindi loses its vowel signs.
     """
     for piece in vocabulary:
         decomposed = unicodedata.normalize("NFD", piece.lower())

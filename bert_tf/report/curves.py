@@ -6,8 +6,7 @@ from typing import Any
 
 from bert_tf.report.plots import new_figure, to_png
 
-# metric -> (steps, values).
-Curves = dict[str, tuple[list[int], list[float]]]
+Curves = dict[str, tuple[list[int], list[float]]]  # metric -> (steps, values)
 
 # The curves on training batches, and those on held-out data.
 _KINDS: dict[str, dict[str, Any]] = {
@@ -39,11 +38,7 @@ def read_curves(folder: Path) -> Curves:
 
 
 def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Sequence[str]) -> bytes:
-    """A PNG with a panel for each metric and a colour for each run.
-
-    The curves of a run are by "train" and "dev": thin lines are for training batches, thick ones
-    for held-out data.
-    """
+    """A PNG with a panel for each metric and a colour for each run, by "train" and "dev"."""
     figure, panels = new_figure(1, len(metrics), figsize=(4.5 * len(metrics), 3.6), squeeze=False)
     for panel, metric in zip(panels[0], metrics, strict=True):
         for number, (name, curves) in enumerate(runs):

@@ -9,11 +9,7 @@ from bert_tf.dependencies import optional
 
 
 def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    """A figure and its panels, as `pyplot.subplots` returns them for the same arguments.
-
-    Raises:
-        UserError: matplotlib is not installed.
-    """
+    """A figure and its panels, as `pyplot.subplots` returns them for the same arguments."""
     matplotlib = optional("matplotlib", "report", "a picture")
     matplotlib.use("Agg")
     # A "$" in the name of a run or a label does not begin a formula.

@@ -25,19 +25,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.run import PretrainingRun
+from bert_tf.data.corpora import shard_writing
 from bert_tf.data.corpora.corpus import AnyCorpus
 from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
-from bert_tf.data.corpora.shard_writing import (
-    LOWEST_HASHES,
-    SHARD_TOKENS,
-    TokenizedDocument,
-    batches,
-    check_out,
-    dev_limit,
-    tokenized,
-    write_manifest,
-    write_shard,
-)
+from bert_tf.data.corpora.shard_writing import SHARD_TOKENS, TokenizedDocument, dev_limit
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError, named
@@ -47,36 +38,24 @@ from bert_tf.io.remote import is_file, local_path, remote_of, remove
 from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings
 from bert_tf.text import Tokenizer
 
+# Where consecutive documents stand: part of the corpus, and batch of the part.
 Key = tuple[int, int]
-"""Where consecutive documents stand: part of the corpus, and batch of the part."""
-
-Batch = tuple[Key, list]
-"""Such documents, as text, then tokenized."""
-
+Batch = tuple[Key, list]  # such documents, as text, then tokenized
+# The hashes, uint64, and numbers of tokens, int64, of a batch's documents.
 Sizes = tuple[Key, np.ndarray, np.ndarray]
-"""The hashes, uint64, and numbers of tokens, int64, of a batch's documents."""
-
+# Documents with a hash below this are held out; and for `train` and `dev` the part, the batch and
+# the number in the batch of the document with which each shard starts.
 Layout = tuple[int, dict[str, list[tuple[int, int, int]]]]
-"""Documents with a hash below this are held out; and for `train` and `dev` the part, the batch and
-the number in the batch of the document with which each shard starts."""
-
-Place = tuple[str, int]
-"""Which shard: `train` or `dev`, and its number there."""
+Place = tuple[str, int]  # which shard: `train` or `dev`, and its number there
 
 
 def build(
     config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
 ) -> TokenShards:
-    """As `pretraining_data.build`, by a Beam pipeline.
-
-    The flags are Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
-
-    Raises:
-        UserError: Beam is not installed; as `pretraining_data.build`.
-    """
+    """As `pretraining_data.build`, by a pipeline; the flags are Beam's, as --runner=FlinkRunner."""
     options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
     corpus = open_corpus(config)
-    check_out(out)
+    shard_writing.check_out(out)
     with _new_folder(out) as folder:
         parsed = options.PipelineOptions(flags)
         run(corpus, tokenizer, folder, config.data.dev_fraction, options=parsed)
@@ -144,15 +123,7 @@ def run(
 
 
 def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
-    """Lays out the shards: each is closed at the document that fills it.
-
-    >>> sizes = [((0, 0), np.array([9, 8, 7], np.uint64), np.array([6, 6, 6]))]
-    >>> lay_out(sizes, dev_fraction=0.0, shard_tokens=10)[1]["train"]  # documents 0 and 2
-    [(0, 0, 0), (0, 0, 2)]
-
-    Raises:
-        UserError: there are no documents.
-    """
+    """Lays out the shards: each is closed at the document that fills it."""
     ordered = sorted(sizes, key=lambda batch: batch[0])
     if not any(len(tokens) for _, _, tokens in ordered):
         raise UserError("the corpus has no tokens; check data.path and data.format")
@@ -163,7 +134,7 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
     place_of = np.arange(len(hashes)) - np.repeat(np.cumsum(counts) - counts, counts)
 
     held_out = int(np.count_nonzero(hashes < dev_limit(dev_fraction)))
-    lowest = np.unique(hashes)[:LOWEST_HASHES].tolist()
+    lowest = np.unique(hashes)[: shard_writing.LOWEST_HASHES].tolist()
     limit = dev_limit(dev_fraction, len(hashes), held_out, lowest)
     starts: dict[str, list[tuple[int, int, int]]] = {TRAIN: [], DEV: []}
     for part, members in ((TRAIN, hashes >= limit), (DEV, hashes < limit)):
@@ -181,13 +152,13 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
 def _read(part: tuple[int, Any], corpus: AnyCorpus) -> Iterator[Batch]:
     number, place = part
     found = local_path(place) if isinstance(place, str) else place
-    for n, documents in enumerate(batches(corpus.read(found))):
+    for n, documents in enumerate(shard_writing.batches(corpus.read(found))):
         yield (number, n), documents
 
 
 def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], TokenizerSettings]) -> Batch:
     key, documents = batch
-    return key, list(tokenized(documents, _tokenizer(*vocabulary)))
+    return key, list(shard_writing.tokenized(documents, _tokenizer(*vocabulary)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -220,7 +191,7 @@ def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Sh
     documents = [document for _, members in ordered for document in members]
     # Runners may do the same work twice, even at once; each writes in its own place first.
     with tempfile.TemporaryDirectory() as own:
-        written = write_shard(Path(own), *place, documents)
+        written = shard_writing.write_shard(Path(own), *place, documents)
         _move([Path(own) / written.file(array) for array in written.files], folder)
     return place, written
 
@@ -241,7 +212,7 @@ def _finish(
     ordered = sorted(shards, key=lambda shard: shard[0])
     parts = {part: [shard for (p, _), shard in ordered if p == part] for part in (TRAIN, DEV)}
     with tempfile.TemporaryDirectory() as own:
-        write_manifest(Path(own), _tokenizer(*vocabulary), dev_fraction, parts)
+        shard_writing.write_manifest(Path(own), _tokenizer(*vocabulary), dev_fraction, parts)
         _move([Path(own) / name for name in (VOCABULARY_FILE, MANIFEST)], folder)
 
 

@@ -46,8 +46,7 @@ TFDS = "tfds"
 # `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
 TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
-# Documents of a part of a table.
-_ROWS = 10_000
+_ROWS = 10_000  # documents of a part of a table
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
@@ -55,23 +54,13 @@ _JOINER = re.compile(r" @([-,.])@ ")
 
 
 class AnyCorpus(ABC):
-    """The documents of a corpus; it can be iterated any number of times.
+    """Documents with text, each the list of its sentences; one is in memory at a time."""
 
-    Iteration yields every document that has text, as the list of its sentences (str). One document
-    is in memory at a time.
-
-    Attributes:
-        parts: each of them can be read on its own.
-        size: of all of them, in bytes or documents.
-        position: how much of `size` the current iteration has passed.
-        unit, unit_size: the unit of `size` for progress bars.
-    """
-
-    unit: str
+    unit: str  # of `size`, for progress bars
     unit_size: int
-    parts: list[Any]
-    size: int
-    position = 0
+    parts: list[Any]  # each can be read on its own
+    size: int  # of all parts, in bytes or documents
+    position = 0  # how much of `size` the current iteration has passed
     # What holds the parts, and what is wrong where none has text.
     names: list[Any]
     checks = "data.path and data.split"
@@ -91,25 +80,7 @@ class AnyCorpus(ABC):
 
 
 class Corpus(AnyCorpus):
-    r"""The documents of text files.
-
-    >>> _ = Path("corpus.txt").write_text("The cat sat.\nIt slept.\n\nThe dog ran.\n")
-    >>> list(Corpus("corpus.txt", "sentence_per_line"))
-    [['The cat sat.', 'It slept.'], ['The dog ran.']]
-
-    Args:
-        path: `data.path`.
-        format: one of `FORMATS`.
-
-    Attributes:
-        parts: each file once, within a folder or a glob in the order of names.
-        size: bytes of all files.
-
-    Raises:
-        UserError: an unknown format, a path that does not exist, a folder without files, a glob
-            without matches, an empty file. While iterating: a file that is unreadable, binary, not
-            UTF-8 or not as `jsonl` says, with the line; no document with text in all of the files.
-    """
+    """The documents of text files, in one of `FORMATS`."""
 
     unit, unit_size = "kB", 1000
 
@@ -211,21 +182,7 @@ class Corpus(AnyCorpus):
 
 
 class ArrowCorpus(AnyCorpus):
-    """The documents of Parquet and Arrow files, or of a data set, by `data.path` and `data.split`.
-
-    >>> import pyarrow.parquet
-    >>> pyarrow.parquet.write_table(pyarrow.table({"text": ["It ran. It sat."]}), "a.parquet")
-    >>> list(ArrowCorpus("a.parquet", None))
-    [['It ran.', 'It sat.']]
-
-    Attributes:
-        parts: stretches of the tables, by their names and first rows.
-        files: those that are on this machine.
-        size: documents of all of them.
-
-    Raises:
-        UserError: as `arrow.read`; there is no column of texts.
-    """
+    """The column of texts of files or a data set; the parts are stretches of 10,000 rows."""
 
     unit, unit_size = "documents", 1
 
@@ -254,17 +211,7 @@ def _texts(path: Path) -> arrow.ArrowRows:
 
 
 class TfdsCorpus(AnyCorpus):
-    """The documents of data sets of TFDS, by `data.path` and `data.split`.
-
-    Attributes:
-        parts: stretches of the splits, one for each of their files: the name of the data set, and
-            the stretch as TFDS describes it.
-        size: documents of all of them.
-
-    Raises:
-        UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
-            downloaded, is empty or holds no text. While iterating: files that are damaged.
-    """
+    """The texts of data sets of TFDS; a part is the stretch of one file, as TFDS describes it."""
 
     unit, unit_size = "documents", 1
 
@@ -316,17 +263,7 @@ def _text_feature(name: str, builder: Any) -> str:
 
 
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
-    """Each file once that a path, a folder, a glob or a list of these names.
-
-    >>> Path("books").mkdir()
-    >>> for name in ("a.txt", "b.txt", ".hidden"):
-    ...     Path("books", name).touch()
-    >>> [str(file) for file in find_files("books")]
-    ['books/a.txt', 'books/b.txt']
-
-    Raises:
-        UserError: a path that does not exist, a folder without files, a glob without matches.
-    """
+    """Each file once that a path, a folder, a glob or a list of these names."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
     try:
         return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
@@ -352,10 +289,7 @@ def _files_of(path: str) -> list[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All files below a folder, without hidden files and folders such as .git.
-
-    Links to folders are followed, but not to one that they are in.
-    """
+    """All files that are not hidden; links are followed, but not to a folder that they are in."""
     above |= {folder.resolve()}
     for path in folder.iterdir():
         if path.name.startswith("."):

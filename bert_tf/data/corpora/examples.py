@@ -17,44 +17,20 @@ from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, join, pla
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
 from bert_tf.io.vocabulary import ids_of
 
-# Enough tokens to estimate how many examples a token gives.
-_SAMPLE_TOKENS = 4_000_000
+_SAMPLE_TOKENS = 4_000_000  # enough tokens to estimate how many examples a token gives
 
 
 class PackedRows(NamedTuple):
-    """Rows of ids, `[CLS] A [SEP] B [SEP]` or `[CLS] A [SEP]`, with the bounds of their segments.
+    """Rows of ids, `[CLS] A [SEP] B [SEP]` or `[CLS] A [SEP]`, and the bounds of their segments."""
 
-    ids: int32 [rows, max_length], padded with the padding id.
-    first_length: int32 [rows], tokens of `[CLS] A [SEP]`, which have type 0.
-    length: int32 [rows], all tokens of the row; those after `first_length` have type 1.
-    next_sentence_labels: int32 [rows], 0 where B follows A, 1 where it is random.
-    """
-
-    ids: np.ndarray
-    first_length: np.ndarray
-    length: np.ndarray
-    next_sentence_labels: np.ndarray
+    ids: np.ndarray  # int32 [rows, max_length], padded with the padding id
+    first_length: np.ndarray  # int32 [rows], tokens of `[CLS] A [SEP]`, which have type 0
+    length: np.ndarray  # int32 [rows], all tokens; those after `first_length` have type 1
+    next_sentence_labels: np.ndarray  # int32 [rows], 0 where B follows A, 1 where it is random
 
 
 class Examples(PooledExamples):
-    """The examples that `shards` give under `rule`, numbered from 0 without end.
-
-    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
-    >>> from bert_tf.text import Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> folder = write_token_shards([["The cat sat", "the cat"]], tokenizer, "shards")
-    >>> rule = ExampleRule(max_length=8, short_probability=0.0, next_sentence=False)
-    >>> examples = Examples(folder, folder.parts["train"], rule, seed=0)
-    >>> examples.rows(0, 1).ids.tolist()
-    [[2, 5, 6, 7, 5, 6, 3, 0]]
-
-    Attributes:
-        per_epoch: number of examples after which every shard has had its turn.
-        random_next: the approximate share of examples with a random next segment.
-
-    Raises:
-        UserError: from here and from `rows`, a shard that is missing or has changed.
-    """
+    """The examples that `shards` give under `rule`, numbered from 0 without end."""
 
     def __init__(
         self, folder: TokenShards, shards: tuple[Shard, ...], rule: ExampleRule, seed: int
@@ -68,12 +44,12 @@ class Examples(PooledExamples):
         sample = np.linspace(0, len(shards) - 1, number).astype(int)
         _, documents = self._load(sample, np.random.default_rng(0))
         made = usual_pass(documents, rule)
+        # The approximate share of examples with a random next segment.
         self.random_next = float(made.is_random_next.mean())
         rate = len(made) / sum(shards[member].tokens for member in sample)
         super().__init__(np.array([math.ceil(shard.tokens * rate) for shard in shards]), seed)
 
     def rows(self, start: int, stop: int, step: int = 1) -> PackedRows:
-        """Examples start, start + step, … below stop."""
         return PackedRows(*super().rows(start, stop, step))
 
     def _make(self, part: Part, rng: np.random.Generator) -> tuple[np.ndarray, Plan]:
@@ -101,15 +77,7 @@ class Examples(PooledExamples):
 def pack(
     tokens: np.ndarray, plan: Plan, max_length: int, cls_id: int, sep_id: int, pad_id: int
 ) -> PackedRows:
-    """Copies the planned ranges of `tokens` ([tokens], any integer) into rows of `max_length`.
-
-    >>> tokens = np.array([10, 11, 12, 13])
-    >>> starts, ends = np.array([0]), np.array([2])
-    >>> pair = Plan(starts, ends, starts + 2, ends + 2, np.array([False]))
-    >>> packed = pack(tokens, pair, max_length=8, cls_id=2, sep_id=3, pad_id=0)
-    >>> packed.ids.tolist(), packed.first_length.tolist(), packed.length.tolist()
-    ([[2, 10, 11, 3, 12, 13, 3, 0]], [4], [7])
-    """
+    """Copies the planned ranges of `tokens` ([tokens], any integer) into rows of `max_length`."""
     a_length = plan.a_end - plan.a_start
     b_length = plan.b_end - plan.b_start
     first_length = a_length + 2

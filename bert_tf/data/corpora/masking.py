@@ -17,18 +17,12 @@ from bert_tf.io.vocabulary import ids_of
 
 
 class MaskedBatch(NamedTuple):
-    """Inputs and targets of language modelling.
+    """Inputs and targets of language modelling; unused places hold 0."""
 
-    input_word_ids: int32 [batch, seq_len], with the replacements.
-    positions: int32 [batch, max_predictions], ascending; 0 where unused.
-    ids: int32 [batch, max_predictions], the true ids there; 0 where unused.
-    weights: float32 [batch, max_predictions], 1 for predictions, 0 where unused.
-    """
-
-    input_word_ids: tf.Tensor
-    positions: tf.Tensor
-    ids: tf.Tensor
-    weights: tf.Tensor
+    input_word_ids: tf.Tensor  # int32 [batch, seq_len], with the replacements
+    positions: tf.Tensor  # int32 [batch, max_predictions], ascending
+    ids: tf.Tensor  # int32 [batch, max_predictions], the true ids there
+    weights: tf.Tensor  # float32 [batch, max_predictions], 1 for predictions
 
 
 def causal_lm_targets(
@@ -36,26 +30,9 @@ def causal_lm_targets(
 ) -> MaskedBatch:
     """Language modelling without masks: every token predicts the next one, or the one before it.
 
-    It needs an encoder whose attention goes one way only (paper, section 5.1). The inputs stay as
-    they are.
-
-    >>> ids, mask = tf.constant([[2, 5, 6, 3, 0]]), tf.constant([[1, 1, 1, 1, 0]])
-    >>> batch = causal_lm_targets(ids, mask)
-    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
-    ([[0, 1, 2, 0]], [[5, 6, 3, 0]])
-    >>> batch.weights.numpy().tolist()
-    [[1.0, 1.0, 1.0, 0.0]]
-    >>> causal_lm_targets(ids, mask, reversed=True).ids.numpy().tolist()  # at positions 1, 2 and 3
-    [[2, 5, 6, 0]]
-
-    Args:
-        input_word_ids: int32 [batch, seq_len].
-        input_mask: int32 [batch, seq_len], 1 for tokens and 0 for padding at the end.
-        reversed: read from right to left, so that a token predicts the one before it.
-
-    Returns:
-        As many predictions as there are pairs of neighbours, seq_len - 1. [CLS] and [SEP] take
-        part: a text has to begin and to end.
+    It needs an encoder whose attention goes one way only (paper, section 5.1). There are as many
+    predictions as pairs of neighbours, seq_len - 1. [CLS] and [SEP] take part: a text has to begin
+    and to end.
     """
     positions, true_ids = tf.range(tf.shape(input_word_ids)[1] - 1)[None, :], input_word_ids[:, 1:]
     if reversed:
@@ -66,33 +43,16 @@ def causal_lm_targets(
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Masks batches by one rule.
-
-    >>> vocabulary = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split()
-    >>> mask = Masking(vocabulary, max_predictions=2, rate=0.4, mask_share=1.0, random_share=0.0)
-    >>> ids = tf.constant([[2, 5, 6, 7, 3, 0]])
-    >>> batch = mask(ids, tf.constant([[1, 1, 1, 1, 1, 0]]), seed=tf.constant([0, 1]))
-    >>> batch.input_word_ids.numpy().tolist()
-    [[2, 4, 6, 4, 3, 0]]
-    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
-    ([[1, 3]], [[5, 7]])
-
-    Args:
-        vocabulary: the tokens in the order of their ids, with [CLS], [SEP] and [MASK].
-        max_predictions: at most so many tokens of a row are chosen; an int, or int32 [].
-        rate: share of a row's tokens to choose.
-        whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
-            after it; a word with more pieces than may still be chosen in the row is skipped.
-        mask_share: share of the chosen tokens that become [MASK].
-        random_share: share that become a random token; the rest stay.
-    """
+    """Masks batches by one rule."""
 
     vocabulary: Sequence[str]
-    max_predictions: int | tf.Tensor
-    rate: float = 0.15
+    max_predictions: int | tf.Tensor  # at most so many tokens of a row are chosen
+    rate: float = 0.15  # the share of a row's tokens to choose
+    # Whether all pieces of a word are chosen or none. A word is a piece and the `##` pieces right
+    # after it; a word with more pieces than may still be chosen in the row is skipped.
     whole_word: bool = False
-    mask_share: float = 0.8
-    random_share: float = 0.1
+    mask_share: float = 0.8  # the share of the chosen tokens that become [MASK]
+    random_share: float = 0.1  # the share that become a random token; the rest stay
 
     def __call__(
         self,
@@ -104,12 +64,9 @@ class Masking:
     ) -> MaskedBatch:
         """Masks one batch, or the share of it that one of several workers has.
 
-        Args:
-            input_word_ids: int32 [batch, seq_len].
-            input_mask: int32 [batch, seq_len], 1 for tokens and 0 for padding.
-            seed: integer [2]; the same seed gives the same masks on any CPU.
-            worker, workers: the rows are `worker::workers` of the global batch that `seed` is for,
-                and are masked as they would be in it.
+        Inputs and mask are int32 [batch, seq_len]; `seed` [2] gives the same masks on any CPU. The
+        rows are `worker::workers` of the global batch that `seed` is for, and are masked as they
+        would be in it.
         """
         rows, seq_len = tf.unstack(tf.shape(input_word_ids))
         mine = slice(worker, None, workers)
@@ -157,10 +114,7 @@ class Masking:
 def _choose_tokens(
     maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int | tf.Tensor
 ) -> tf.Tensor:
-    """The first `number` maskable positions in random order: int32 [batch, columns], ascending.
-
-    Unused columns, at the end, hold seq_len.
-    """
+    """Random maskable positions, int32 [batch, columns], ascending; seq_len in unused columns."""
     seq_len = tf.shape(maskable)[1]
     score, position = tf.math.top_k(tf.where(maskable, order, -1.0), columns)
     chosen = (score >= 0) & (tf.range(columns)[None, :] < number[:, None])

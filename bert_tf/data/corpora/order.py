@@ -36,48 +36,28 @@ class Pool(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some examples of one pool.
-
-    pool, units: the pool, and its units.
-    size: how many examples the pool has.
-    rows: int64 [examples], their positions in the numbers given to `Order.find`.
-    places: int64 [examples], their numbers in the pool.
-    """
+    """Some examples of one pool."""
 
     pool: Pool
-    units: np.ndarray
-    size: int
-    rows: np.ndarray
-    places: np.ndarray
+    units: np.ndarray  # of the pool
+    size: int  # examples of the pool
+    rows: np.ndarray  # int64 [examples], their positions in the numbers given to `Order.find`
+    places: np.ndarray  # int64 [examples], their numbers in the pool
 
 
 class Order:
-    """The order of the examples that units with these `counts` give.
-
-    >>> order = Order(np.array([3, 2]), seed=0)
-    >>> (part,) = order.find(np.array([0, 1]))
-    >>> part.pool, part.size, part.places.tolist()
-    (Pool(epoch=0, lane=0, number=0), 5, [0, 1])
-
-    Args:
-        counts: int [units], the number of examples of each unit.
-        seed: decides the order.
-
-    Attributes:
-        per_epoch: number of examples after which every unit has had its turn.
-    """
+    """The order of the examples that units with these `counts`, int [units], give."""
 
     def __init__(self, counts: np.ndarray, seed: int):
         self._counts, self.seed = counts, seed
-        self.per_epoch = int(counts.sum())
+        self.per_epoch = int(counts.sum())  # examples after which every unit has had its turn
         self.lanes = next((n for n in _LANES if n * _LANE_UNITS <= len(counts)), 1)
         # Two: a batch may hold the end of one and the beginning of the next.
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Finds the pools of the examples with these ascending `numbers`, int64 [examples].
-
-        For each lane the parts come in the order of its pools.
+        """Finds the pools of the examples with these ascending numbers, int64 [examples]. For each
+        lane the parts come in the order of its pools.
         """
         epochs, place_of = np.divmod(numbers, self.per_epoch)
         for epoch in np.unique(epochs).tolist():
@@ -126,18 +106,7 @@ class Order:
 
 
 class PooledExamples(Order, ABC):
-    """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once.
-
-    >>> class Numbers(PooledExamples):  # units of three and of two examples
-    ...     def _make(self, part, rng):
-    ...         return np.arange(part.size)
-    ...     def _take(self, made, places):
-    ...         return [made[places]]
-    >>> Numbers(np.array([3, 2]), seed=0).rows(1, 5, 2)
-    [array([1, 3])]
-
-    The arguments are those of `Order`. The seed decides all that is random in a pool, too.
-    """
+    """Examples numbered from 0 without end; the seed also decides all that is random in a pool."""
 
     # The first number of the keys of its random numbers; the order has 0 and 1.
     _KEY = 2
@@ -160,21 +129,18 @@ class PooledExamples(Order, ABC):
         numbers = np.arange(start, stop, step)
         columns: list[np.ndarray] = []
         for part in self.find(numbers):
-            found = tuple(self._take(self._pool(part), part.places))
+            pool, made = self._made.get(part.pool.lane, (None, None))
+            if pool != part.pool:
+                made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
+                # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
+                epoch = part.pool.epoch
+                kept = {n: held for n, held in self._made.items() if held[0].epoch == epoch}
+                self._made = kept | {part.pool.lane: (part.pool, made)}
+            found = tuple(self._take(made, part.places))
             columns = columns or [np.empty((len(numbers), *v.shape[1:]), v.dtype) for v in found]
             for column, values in zip(columns, found, strict=True):
                 column[part.rows] = values
         return columns
-
-    def _pool(self, part: Part) -> Any:
-        """What `_make` gives, kept until the lane of the part reaches another pool."""
-        pool, made = self._made.get(part.pool.lane, (None, None))
-        if pool != part.pool:
-            made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
-            # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
-            kept = {n: held for n, held in self._made.items() if held[0].epoch == part.pool.epoch}
-            self._made = kept | {part.pool.lane: (part.pool, made)}
-        return made
 
 
 def _random_generator(*key: int) -> np.random.Generator:

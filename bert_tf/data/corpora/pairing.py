@@ -35,48 +35,29 @@ SPECIAL_TOKENS_SINGLE = 2  # [CLS] A [SEP]
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """The places where sentences and documents start in a flat array of tokens.
-
-    sentences: int64 [number of sentences + 1], first tokens of the sentences, then the number of
-        tokens. No sentence is empty.
-    documents: int64 [number of documents + 1], first sentences of the documents, then the number of
-        sentences. No document is empty.
+    """The places where sentences and documents start in a flat array of tokens; none is empty.
 
     Three sentences of 4, 3 and 5 tokens; the first document has two of them:
 
     >>> documents = Documents(sentences=np.array([0, 4, 7, 12]), documents=np.array([0, 2, 3]))
-    >>> len(documents)
-    2
     """
 
-    sentences: np.ndarray
-    documents: np.ndarray
+    sentences: np.ndarray  # int64 [sentences + 1], first tokens, then the number of tokens
+    documents: np.ndarray  # int64 [documents + 1], first sentences, then the number of sentences
 
     def __len__(self) -> int:
         return len(self.documents) - 1
 
 
 def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
-    """Where runs of these lengths start, and where the last one ends.
-
-    >>> starts([2, 3]).tolist()
-    [0, 2, 5]
-    """
+    """Where runs of these lengths start, and where the last one ends: [2, 3] gives [0, 2, 5]."""
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def join(
     tokens: np.ndarray, documents: Documents, separator: int, rng: Generator
 ) -> tuple[np.ndarray, Documents]:
-    """Copies documents in random order, each with a separator as the end of its last sentence.
-
-    So rows can be filled to full length, across the ends of documents. The tokens are any integers.
-
-    >>> documents = Documents(sentences=np.array([0, 2, 3]), documents=np.array([0, 2]))
-    >>> tokens, documents = join(np.array([7, 8, 9]), documents, 3, np.random.default_rng(0))
-    >>> tokens.tolist(), documents.sentences.tolist()
-    ([7, 8, 9, 3], [0, 2, 4])
-    """
+    """Documents in random order, each with a separator at its end; rows can go on across it."""
     order = rng.permutation(len(documents)).tolist()
     bounds = documents.sentences[documents.documents].tolist()
     end = np.array([separator], tokens.dtype)
@@ -92,9 +73,8 @@ def join(
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Examples as token ranges, each field int64 or bool [examples]; ends are exclusive.
-
-    A segment B of no tokens (`b_start == b_end`) means a single segment.
+    """Examples as token ranges, int64 or bool [examples]; ends are exclusive. A segment B of no
+    tokens (`b_start == b_end`) means a single segment.
     """
 
     a_start: np.ndarray
@@ -107,31 +87,20 @@ class Plan:
         return len(self.a_start)
 
     def take(self, rows: np.ndarray) -> "Plan":
-        """The examples at `rows`, in that order.
-
-        >>> one = np.arange(3)
-        >>> Plan(one, one + 1, one, one, one > 5).take(np.array([2, 0])).a_start.tolist()
-        [2, 0]
-        """
+        """The examples at `rows`, in that order."""
         return Plan(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRule:
-    """The rule that makes examples.
+    """The rule that makes examples."""
 
-    max_length: tokens of the longest example, special tokens included.
-    short_probability: share of the documents (without `next_sentence`, of the examples) that are
-        cut to a random shorter length, so that the model sees short inputs too (the reference's
-        short_seq_prob).
-    next_sentence: pairs with a true or random next segment; otherwise single segments.
-    joined: the documents are joined, see `join`, and a segment goes on across their ends.
-    """
-
-    max_length: int
+    max_length: int  # tokens of the longest example, special tokens included
+    # The share of the documents (without `next_sentence`, of the examples) that are cut to a random
+    # shorter length, so that the model sees short inputs too (the reference's short_seq_prob).
     short_probability: float
-    next_sentence: bool
-    joined: bool = False
+    next_sentence: bool  # pairs with a true or random next segment; otherwise single segments
+    joined: bool = False  # the documents are joined, and a segment goes on across their ends
 
 
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) -> Plan:
@@ -140,12 +109,6 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) ->
     A pass takes the documents in random order, and each from its first sentence to its last. If the
     first pass makes too many examples, some are dropped at random; if it makes too few, the rest
     come from another pass.
-
-    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
-    >>> rule = ExampleRule(max_length=9, short_probability=0.0, next_sentence=False)
-    >>> made = plan(documents, 2, rule, np.random.default_rng(0))
-    >>> sorted(zip(made.a_start.tolist(), made.a_end.tolist()))  # 4 + 3 tokens fit, then 5
-    [(0, 7), (7, 12)]
     """
     passes: list[Plan] = []
     missing = count
@@ -159,15 +122,7 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) ->
 
 
 def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
-    """The examples that a pass over all documents makes: the larger of two passes.
-
-    Their number differs from pass to pass. With the larger one, `plan` repeats a few examples
-    rather than drop any.
-
-    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
-    >>> len(usual_pass(documents, ExampleRule(9, short_probability=0.0, next_sentence=False)))
-    2
-    """
+    """The larger of two passes, since `plan` then repeats a few examples rather than drop any."""
     rng = np.random.default_rng(0)
     return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
 
@@ -251,10 +206,8 @@ def _chunks(
 def _random_passages(
     documents: Documents, document: np.ndarray, length: np.ndarray, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws for each row a passage of whole sentences from a document other than `document`.
-
-    The passage starts at a random sentence. It goes on until it has `length` tokens or the document
-    ends.
+    """Draws for each row a passage of whole sentences from a document other than `document`. It
+    starts at a random sentence, and goes on until it has `length` tokens or the document ends.
     """
     firsts, sentences = documents.documents, documents.sentences
     others = len(documents) - 1
@@ -269,10 +222,9 @@ def _random_passages(
 def _truncated(
     a_length: np.ndarray, b_length: np.ndarray, longest: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lengths that remain when the longer side (B where equal) loses tokens one by one.
-
-    This is computed in closed form: a side of at most half of the room stays as it is, and the
-    other takes the rest. If both are longer, they share the room, and A takes the odd token.
+    """The lengths that remain when the longer side (B where equal) loses tokens one by one. A side
+    of at most half of the room stays as it is, and the other takes the rest. If both are longer,
+    they share the room, and A takes the odd token.
     """
     a_half = (longest + 1) // 2
     b_half = longest - a_half
@@ -282,10 +234,8 @@ def _truncated(
 
 
 def _spans(documents: Documents, enough: int | None, rule: ExampleRule, rng: Generator) -> Plan:
-    """One pass of single segments: as many whole sentences as fit, then the next.
-
-    A sentence longer than the target is cut into pieces, so that nothing is lost. Only separators
-    are: none begins or ends a segment.
+    """One pass of single segments: as many whole sentences as fit, then the next. A sentence longer
+    than the target is cut into pieces. Only separators are lost: none begins or ends a segment.
     """
     longest = rule.max_length - SPECIAL_TOKENS_SINGLE
     sentences = documents.sentences.tolist()

@@ -26,11 +26,7 @@ from bert_tf.text import Tokenizer
 
 
 def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
-    """Writes the corpus that `config` names as token shards into the folder `out`.
-
-    Raises:
-        UserError: as `open_corpus` and `write_token_shards`.
-    """
+    """Writes the corpus that `config` names as token shards into the folder `out`."""
     corpus = open_corpus(config)
     total = corpus.size // corpus.unit_size + 1
     with Progress("tokenizing", total, unit=corpus.unit) as progress:
@@ -55,11 +51,7 @@ def say_counts(shards: TokenShards) -> None:
 
 
 def open_corpus(config: PretrainingRun) -> AnyCorpus:
-    """The text that `config` names.
-
-    Raises:
-        UserError: as `Corpus` and `TfdsCorpus`; the configuration names no text.
-    """
+    """The text that `config` names."""
     format = config.data.format
     if format == TFDS:
         return TfdsCorpus(config.data.path, config.data.split)
@@ -82,17 +74,7 @@ def open_data(
     batch_size: int | None = None,
     max_length: int | None = None,
 ) -> ShardData | RecordData:
-    """The data that `config` names, for one phase of pre-training.
-
-    Args:
-        config, tokenizer, attention: the run's, and its encoder's.
-        tokens: the folder for the tokenized text, unless it was tokenized before.
-        batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
-
-    Raises:
-        UserError: as `open_shards` or `RecordData`; attention that goes one way on TFRecords,
-            which are masked already.
-    """
+    """The data of one phase; text is tokenized into the folder `tokens`, unless it was before."""
     if config.data.format != TFRECORD:
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":
@@ -112,11 +94,7 @@ def open_data(
 
 
 def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
-    """The folder of the token shards: `data.path` if the format is token_shards, else `tokens`.
-
-    Raises:
-        UserError: `data.path` is not one folder.
-    """
+    """The folder of the token shards: `data.path` if the format is token_shards, else `tokens`."""
     if config.data.format != TOKEN_SHARDS:
         return fetched(tokens)
     if not isinstance(config.data.path, str):
@@ -132,12 +110,7 @@ def open_shards(
     batch_size: int | None = None,
     max_length: int | None = None,
 ) -> ShardData:
-    """As `open_data`, for text and token shards.
-
-    Raises:
-        UserError: as `build` and `ShardData`; the shards were made with another vocabulary or
-            casing.
-    """
+    """As `open_data`, for text and token shards."""
     folder, max_length = shards_folder(config, tokens), max_length or config.train.max_length
     predictions, next_sentence = config.data.max_predictions_per_seq, config.data.next_sentence
     # Before text is tokenized, which may take hours.

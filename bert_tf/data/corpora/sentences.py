@@ -23,8 +23,7 @@ _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
 # It begins with one plain set of characters, which `re` finds fast, and the possessive `*+` keeps
 # it linear on long runs of dots.
 _WITHOUT_SPACE = "。！？．"
-# The last five are Arabic, Urdu, Hindi (two) and Armenian.
-_WITH_SPACE = ".!?…؟۔।॥։"
+_WITH_SPACE = ".!?…؟۔।॥։"  # the last five are Arabic, Urdu, Hindi (two) and Armenian
 _ALL = _WITHOUT_SPACE + _WITH_SPACE
 _MARKS = re.compile(rf"""[{_ALL}][{_ALL}"'”’»)\]」』）]*+""")
 _OPENING = "\"'“‘«(["
@@ -41,23 +40,15 @@ def split_sentences(text: str) -> list[str]:
     >>> split_sentences("Mr. Smith sat\ndown. He slept.\n\nA new paragraph")
     ['Mr. Smith sat down.', 'He slept.', 'A new paragraph']
     """
-    return [
-        sentence
-        for paragraph in _PARAGRAPH_END.split(text)
-        for sentence in _split_paragraph(" ".join(paragraph.split()))
-    ]
-
-
-def _split_paragraph(paragraph: str) -> list[str]:
-    """Cuts text that has only single spaces, and none at its ends."""
     sentences = []
-    start = 0
-    for marks in _MARKS.finditer(paragraph):
-        if _ends_sentence(paragraph, marks):
-            sentences.append(paragraph[start : marks.end()].lstrip())
-            start = marks.end()
-    if start < len(paragraph):
-        sentences.append(paragraph[start:].lstrip())
+    for part in _PARAGRAPH_END.split(text):
+        paragraph, start = " ".join(part.split()), 0
+        for marks in _MARKS.finditer(paragraph):
+            if _ends_sentence(paragraph, marks):
+                sentences.append(paragraph[start : marks.end()].lstrip())
+                start = marks.end()
+        if start < len(paragraph):
+            sentences.append(paragraph[start:].lstrip())
     return sentences
 
 

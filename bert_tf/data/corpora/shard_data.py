@@ -1,8 +1,7 @@
 """Token shards to `tf.data` batches for pre-training, with new pairs and new masks every epoch.
 
-Batch k follows from (seed, shards, k) alone. `Examples` finds and packs its rows with NumPy.
-TensorFlow ops mask them with random numbers that follow from (seed, k). So a run that resumes
-starts its dataset at its step, at once.
+`Examples` finds and packs the rows with NumPy. TensorFlow ops mask those of batch k with random
+numbers that follow from (seed, k).
 """
 
 import os
@@ -14,61 +13,22 @@ from bert_tf.console import logger
 from bert_tf.data.corpora.examples import Examples
 from bert_tf.data.corpora.masking import Masking, causal_lm_targets
 from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
-from bert_tf.data.corpora.steps import Elements, StepData
+from bert_tf.data.corpora.steps import DEV_SEED, Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 
-# A model can hardly learn anything from a larger share of random next sentences.
-_MOSTLY = 0.9
-
-# Held-out batches are the same for every seed of training, so that their losses compare.
-_DEV_SEED = 0
+_MOSTLY = 0.9  # a model can hardly learn anything from a larger share of random next sentences
 
 
 class ShardData(StepData):
     """Batches for language modelling, masked or not, and next sentence prediction.
 
-    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
-    >>> from bert_tf.text import Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> documents = [["The cat", "sat"], ["the cat sat", "the cat"]]
-    >>> _ = write_token_shards(documents, tokenizer, "shards")
-    >>> data = ShardData("shards", batch_size=2, max_length=10)
-    >>> inputs, targets = next(iter(data.dataset()))
-    >>> for name, tensor in (inputs | targets).items():
-    ...     print(name, tensor.dtype.name, tensor.shape)
-    input_word_ids int32 (2, 10)
-    input_mask int32 (2, 10)
-    input_type_ids int32 (2, 10)
-    masked_lm_positions int32 (2, 2)
-    masked_lm_ids int32 (2, 2)
-    masked_lm_weights float32 (2, 2)
-    next_sentence_labels int32 (2,)
-
-    Args:
-        folder: token shards.
-        batch_size: rows of the global batch.
-        max_length: tokens of a row, special tokens included.
-        max_predictions: columns for masked tokens; by default as many as a full row may have.
-        seed: decides everything that is random in the training batches.
-        next_sentence: pairs of segments with a label; otherwise single segments without.
-        short_probability: as for `ExampleRule`.
-        cross_documents: without next_sentence, fill rows across the ends of documents, with [SEP]
-            between.
-        attention: the encoder's. If it goes one way, nothing is masked, and each token predicts its
-            neighbour: the next one if "left_to_right", the one before if "right_to_left".
-        **masking: `rate`, `whole_word`, `mask_share` and `random_share` of `Masking`.
-
-    Attributes:
-        vocabulary: the tokens in the order of their ids.
-        tokenizer: how the tokenizer read the text.
-        steps_per_epoch: batches after which every shard has had its turn.
-        max_predictions: columns for predictions.
-
-    Raises:
-        UserError: shards that are missing or have changed, fewer than two documents where
-            `next_sentence` needs two, a batch larger than the data, a length without room, next
-            sentence prediction where [CLS] sees no other token.
+    With next_sentence, examples are pairs of segments with a label; otherwise single segments. With
+    `cross_documents` these go on across the ends of documents, with [SEP] between. If the encoder's
+    attention goes one way, nothing is masked, and each token predicts its neighbour: the next one
+    if "left_to_right", the one before if "right_to_left". `masking` holds `rate`, `whole_word`,
+    `mask_share` and `random_share` of `Masking`. By default there are as many columns for masked
+    tokens as a full row may have.
     """
 
     def __init__(
@@ -98,11 +58,8 @@ class ShardData(StepData):
         joined = cross_documents and not next_sentence
         self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
         train = self._examples(TRAIN, seed)
-        super().__init__(
-            train,
-            batch_size,
-            f"{folder} gives about {train.per_epoch} examples of {max_length} tokens",
-        )
+        size = f"{folder} gives about {train.per_epoch} examples of {max_length} tokens"
+        super().__init__(train, batch_size, size)
         if next_sentence and train.random_next > _MOSTLY:
             logger.warning(
                 f"{train.random_next:.0%} of the pairs in {folder} have a random next sentence, "
@@ -117,7 +74,7 @@ class ShardData(StepData):
         return {TRAIN: self._train.per_epoch, DEV: dev.per_epoch if dev else 0}
 
     def _held_out(self) -> Examples | None:
-        return self._examples(DEV, _DEV_SEED) if self._shards.dev_fraction else None
+        return self._examples(DEV, DEV_SEED) if self._shards.dev_fraction else None
 
     def _examples(self, part: str, seed: int) -> Examples:
         shards = self._shards.parts[part]
@@ -141,12 +98,7 @@ class ShardData(StepData):
         return Examples(self._shards, shards, self._rule, seed)
 
     def _elements(
-        self,
-        examples: Examples,
-        stretch: tf.Tensor,
-        columns: list[tf.Tensor],
-        worker: int,
-        workers: int,
+        self, examples: Examples, stretch: tf.Tensor, columns: Tensors, worker: int, workers: int
     ) -> Elements:
         ids, first_length, length, labels = columns
         input_mask = tf.sequence_mask(length, ids.shape[1], tf.int32)
@@ -171,13 +123,7 @@ class ShardData(StepData):
 def check_rows(
     max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
 ) -> None:
-    """Raises a `UserError` if rows have no room, or attention no use, for what is to be learned.
-
-    >>> check_rows(4, None, next_sentence=True, attention="bidirectional")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: train.max_length is 4, but an example requires at least 5 tokens...
-    """
+    """Raises UserError if rows have no room, or attention no use, for what is to be learned."""
     if next_sentence and attention == "left_to_right":
         raise UserError(
             "next sentence prediction is impossible with left_to_right attention, because [CLS] "

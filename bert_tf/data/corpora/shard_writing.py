@@ -31,21 +31,15 @@ LOWEST_HASHES = 3
 LONGEST_SENTENCE = 512
 HASH_BITS = 64
 
-# Characters that go to the tokenizer in one call.
-_BATCH_CHARACTERS = 1 << 20
+_BATCH_CHARACTERS = 1 << 20  # characters that go to the tokenizer in one call
 
 
 class TokenizedDocument(NamedTuple):
-    """A document as token ids.
+    """A document as token ids."""
 
-    ids: uint16 [tokens] where the vocabulary allows it, else int32.
-    lengths: int64 [sentences], the tokens of its sentences.
-    hash: of its text, below 2 ** HASH_BITS.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    hash: int
+    ids: np.ndarray  # uint16 [tokens] where the vocabulary allows it, else int32
+    lengths: np.ndarray  # int64 [sentences], the tokens of its sentences
+    hash: int  # of its text, below 2 ** HASH_BITS
 
 
 def write_token_shards(
@@ -56,43 +50,19 @@ def write_token_shards(
     shard_tokens: int = SHARD_TOKENS,
     progress: Callable[[], None] = lambda: None,
 ) -> TokenShards:
-    """Tokenizes `documents` (lists of sentences) into the folder `out`.
+    """Tokenizes `documents` (lists of sentences) into the folder `out`, which appears when all is
+    written. The same input gives the same bytes.
 
-    A shard is closed at the document that fills it. The same input gives the same bytes.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> shards = write_token_shards([["The cat", "sat"], ["the cat"]], tokenizer, "shards")
-    >>> (shard,) = shards.parts["train"]
-    >>> shard.name, shard.documents, shard.sentences, shard.tokens
-    ('train-00000', 2, 3, 5)
-    >>> for file in sorted(Path("shards").iterdir()):
-    ...     print(file.name)
-    manifest.json
-    train-00000.documents.npy
-    train-00000.sentences.npy
-    train-00000.tokens.npy
-    vocab.txt
-
-    Args:
-        documents: taken one by one; sentences and documents without a token are left out. They are
-            gone through a second time if a small corpus has to be divided again.
-        out: a new or empty folder, or token shards to replace. It appears when all is written.
-        dev_fraction: share of the documents to hold out, see `dev_limit`.
-        shard_tokens: a shard is closed once it has so many tokens.
-        progress: called after every document.
-
-    Raises:
-        UserError: `out` holds something else or cannot be written; no document has a token.
+    Sentences and documents without a token are left out. A shard is closed at the document that
+    fills it. The documents are gone through a second time if a small corpus has to be divided
+    again. `progress` is called after every document.
     """
     check_out(out)
     with atomic_path(out) as folder:
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out documents with a hash below `limit`.
-
-            Returns the shards and the three lowest hashes.
-            """
+            """Holds out the documents below `limit`; the shards, and the lowest hashes."""
             shards: dict[str, list[Shard]] = {TRAIN: [], DEV: []}
             waiting: dict[str, list[TokenizedDocument]] = {TRAIN: [], DEV: []}
             tokens, lowest = dict.fromkeys(shards, 0), list[int]()
@@ -130,15 +100,9 @@ def dev_limit(
 ) -> int:
     """The hash below which a document is held out.
 
-    >>> dev_limit(0.5) / 2**HASH_BITS
-    0.5
-
-    Args:
-        dev_fraction: share of the documents to hold out.
-        documents, held_out, lowest: the number of documents, the number that the share holds
-            out, and the three lowest hashes. Next sentence prediction needs two documents. So if
-            the share holds out fewer than two of at least four, two are held out, unless the
-            others are copies of these.
+    Next sentence prediction needs two documents. So if the share holds out fewer (`held_out`) of at
+    least four `documents`, those with the two `lowest` hashes are, unless others are copies of
+    them.
     """
     if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
         return lowest[1] + 1
@@ -146,18 +110,7 @@ def dev_limit(
 
 
 def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token shards") -> None:
-    """Raises a `UserError` if there is something at `out` that must not be replaced.
-
-    >>> check_out("new")  # nothing is there
-    >>> Path("notes").mkdir()
-    >>> _ = Path("notes", "todo.txt").write_text("buy milk")
-    >>> check_out("notes")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: notes exists and does not contain token shards, so it is ...
-
-    A folder may be replaced that has this `format` in its manifest; `what` is what it then holds.
-    """
+    """Raises UserError if `out` holds anything but `what`, by the `format` in its manifest."""
     out = local_path(out)
     with explained(out):
         is_empty = remote_of(out) is None and out.is_dir() and not any(out.iterdir())
@@ -177,13 +130,7 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
 def write_shard(
     folder: Path, part: str, number: int, documents: Sequence[TokenizedDocument]
 ) -> Shard:
-    """Writes the files of the shard `number` of a part.
-
-    >>> document = TokenizedDocument(np.array([5, 6, 7]), lengths=np.array([2, 1]), hash=0)
-    >>> shard = write_shard(Path(), "train", 0, [document])
-    >>> shard.name, shard.tokens, shard.sentences, np.load(shard.file("tokens")).tolist()
-    ('train-00000', 3, 2, [5, 6, 7])
-    """
+    """Writes the files of the shard `number` of a part."""
     lengths = [document.lengths for document in documents]
     arrays = {
         "tokens": np.concatenate([document.ids for document in documents]),
@@ -202,19 +149,7 @@ def write_shard(
 def write_manifest(
     folder: Path, tokenizer: Tokenizer, dev_fraction: float, shards: Mapping[str, Sequence[Shard]]
 ) -> None:
-    """Writes vocabulary and manifest, which make a folder of shards complete.
-
-    >>> document = TokenizedDocument(np.array([5]), lengths=np.array([1]), hash=0)
-    >>> Path("whole").mkdir()
-    >>> shard = write_shard(Path("whole"), "train", 0, [document])
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> write_manifest(Path("whole"), tokenizer, 0.0, {"train": [shard], "dev": []})
-    >>> TokenShards("whole").vocabulary[-1]
-    'cat'
-
-    Raises:
-        UserError: there are no shards.
-    """
+    """Writes vocabulary and manifest, which make a folder of shards complete."""
     if not any(shards.values()):
         raise UserError("the corpus has no tokens; check data.path and data.format")
     write_beside(folder, tokenizer.vocabulary)
@@ -230,13 +165,7 @@ def write_manifest(
 
 
 def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[TokenizedDocument]:
-    """The documents, lists of sentences, that have tokens.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> (document,) = tokenized([["The cat", "sat"], [""]], tokenizer)
-    >>> document.ids.tolist(), document.lengths.tolist()
-    ([5, 6, 7], [2, 1])
-    """
+    """The documents, lists of sentences, that have tokens."""
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     for batch in batches(documents):
         rows = tokenizer.tokenize([sentence for document in batch for sentence in document])
@@ -249,15 +178,13 @@ def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[
                 lengths = _cut_long_sentences(np.diff(bounds))
                 # A copy: a view would hold on to the ids of the whole batch.
                 own = ids[bounds[0] : bounds[-1]].astype(dtype)
-                yield TokenizedDocument(own, lengths, _hash(document))
+                text = "\n".join(document).encode()
+                digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
+                yield TokenizedDocument(own, lengths, int.from_bytes(digest, "big"))
 
 
 def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    """Groups documents so that each call of the tokenizer has enough text.
-
-    >>> [len(batch) for batch in batches([["The cat", "sat"], ["The dog"]])]
-    [2]
-    """
+    """Groups documents so that each call of the tokenizer has enough text."""
     batch: list[list[str]] = []
     characters = 0
     for document in documents:
@@ -277,9 +204,3 @@ def _cut_long_sentences(lengths: np.ndarray) -> np.ndarray:
     cut = np.full(pieces.sum(), LONGEST_SENTENCE)
     cut[np.cumsum(pieces) - 1] = lengths - (pieces - 1) * LONGEST_SENTENCE
     return cut
-
-
-def _hash(document: list[str]) -> int:
-    text = "\n".join(document).encode()
-    digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
-    return int.from_bytes(digest, "big")

@@ -16,36 +16,16 @@ from bert_tf.errors import UserError
 # on batch after batch.
 _STRETCH_ROWS = 512
 
-Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
-"""Inputs and targets, each [rows, …]."""
+# Held-out batches are the same for every seed of training, so that their losses compare.
+DEV_SEED = 0
+
+Tensors = list[tf.Tensor]
+Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]  # inputs and targets, each [rows, …]
 
 
 class StepData(ABC):
-    """Batches of examples; those of step k begin with example k * batch_size.
-
-    >>> class Numbers(StepData):
-    ...     per_epoch = 100
-    ...     def rows(self, start, stop, step):
-    ...         return [np.arange(start, stop, step)]
-    ...     def _held_out(self):
-    ...         return self
-    ...     def _elements(self, examples, stretch, columns, worker, workers):
-    ...         return {"row": columns[0]}, {}
-    ...     def __init__(self):
-    ...         super().__init__(self, batch_size=2, size="100 numbers")
-    >>> [inputs["row"].numpy().tolist() for inputs, _ in Numbers().dataset(start_step=5).take(2)]
-    [[10, 11], [12, 13]]
-
-    Args:
-        train: the examples to train on.
-        batch_size: rows of the global batch.
-        size: words for the size of the data, if it is smaller than a batch.
-
-    Attributes:
-        steps_per_epoch: batches after which every example has had its turn.
-
-    Raises:
-        UserError: a batch is larger than the data.
+    """Batches of examples; those of step k begin with example k * batch_size. They follow from the
+    seed, the data and k alone, so a run that resumes starts at its step at once.
     """
 
     def __init__(self, train: PooledExamples, batch_size: int, size: str):
@@ -64,30 +44,24 @@ class StepData(ABC):
 
     @abstractmethod
     def _elements(
-        self, examples: Any, stretch: tf.Tensor, columns: list[tf.Tensor], worker: int, workers: int
+        self, examples: Any, stretch: tf.Tensor, columns: Tensors, worker: int, workers: int
     ) -> Elements:
         """TensorFlow ops that make inputs and targets of columns, as `examples.rows` gives them.
-
         They are the rows of one stretch of steps, whose number is int64 []. Stretches are the same
         wherever a dataset starts, so that random numbers may follow from it.
         """
 
     def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """The batches from `start_step` on, without end.
+        """The batches of (inputs, targets) from `start_step` on, without end.
 
         The global batch is the same for any number of workers; each has the rows `worker::workers`.
+        Inputs are `input_word_ids`, `input_mask`, `input_type_ids` int32 [batch, seq_len], and
+        `masked_lm_positions` int32 [batch, predictions]. Targets are `masked_lm_ids` int32 and
+        `masked_lm_weights` float32 [batch, predictions], and, with next_sentence,
+        `next_sentence_labels` int32 [batch], 0 for a true next segment and 1 for a random one.
 
-        Returns:
-            A dataset of (inputs, targets). Inputs: `input_word_ids`, `input_mask`,
-            `input_type_ids` int32 [batch, seq_len], `masked_lm_positions` int32 [batch,
-            predictions]. Targets: `masked_lm_ids` int32 and `masked_lm_weights` float32 [batch,
-            predictions], and, with next_sentence, `next_sentence_labels` int32 [batch], 0 for a
-            true next segment and 1 for a random one.
-
-        Raises:
-            UserError: the global batch cannot be shared equally; the first examples cannot be read.
-                A later read that fails ends the dataset with a TensorFlow error, which
-                `explained_errors` turns back.
+        If the first examples cannot be read, it raises a UserError. A later read that fails ends
+        the dataset with a TensorFlow error, which `explained_errors` turns back.
         """
         if self._batch_size % workers:
             raise UserError(
@@ -97,13 +71,7 @@ class StepData(ABC):
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """As `dataset`, for `steps` held-out batches, the same every time and for every seed.
-
-        Returns None if nothing is held out.
-
-        Raises:
-            UserError: the held-out part is too small, or cannot be read.
-        """
+        """As `dataset`, for `steps` held-out batches, the same for every seed; None without any."""
         examples = self._held_out()
         return examples and self._batches(examples, 0, steps, worker, workers)
 

@@ -35,28 +35,17 @@ ARRAYS = ("tokens", "sentences", "documents")
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """One entry of the manifest; `files` maps an array's name to its file's bytes and sha256.
-
-    >>> files = dict.fromkeys(ARRAYS, {"bytes": 1, "sha256": ""})
-    >>> Shard("train-00000", documents=1, sentences=2, tokens=9, files=files).file("tokens")
-    'train-00000.tokens.npy'
-    """
+    """One entry of the manifest."""
 
     name: str
     documents: int
     sentences: int
     tokens: int
-    files: dict[str, dict[str, int | str]]
+    files: dict[str, dict[str, int | str]]  # bytes and sha256 of the file of each array
 
     @classmethod
     def read(cls, entry: dict) -> "Shard":
-        """The shard of an entry of unknown origin.
-
-        Raises:
-            TypeError: a field is missing, unknown or of the wrong type.
-            ValueError: the name is not that of a file in the folder.
-            KeyError: an array's file is not listed.
-        """
+        """An entry of unknown origin; if it is damaged, a KeyError, TypeError or ValueError."""
         shard = cls(**entry)
         counts = (shard.documents, shard.sentences, shard.tokens)
         sums = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
@@ -74,27 +63,7 @@ class Shard:
 
 
 class TokenShards:
-    """A folder of token shards, to read.
-
-    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
-    >>> from bert_tf.text import Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
-    >>> _ = write_token_shards([["The cat", "sat"], ["the cat"]], tokenizer, "shards")
-    >>> shards = TokenShards("shards")
-    >>> tokens, documents = shards.load(shards.parts["train"][0])
-    >>> tokens.tolist(), documents.sentences.tolist(), documents.documents.tolist()
-    ([5, 6, 7, 5, 6], [0, 2, 3, 5], [0, 2, 3])
-
-    Attributes:
-        vocabulary: the tokens in the order of their ids.
-        tokenizer: how the tokenizer read texts.
-        dev_fraction: the share of the documents that was to be held out.
-        parts: the shards of `train` and of `dev`, in the order of the corpus.
-
-    Raises:
-        UserError: no such folder, a manifest that cannot be used, a file that is missing or whose
-            size has changed. The contents are checked when a shard is loaded.
-    """
+    """A folder of token shards, to read. The contents of a file are checked when it is loaded."""
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = fetched(folder)
@@ -133,21 +102,15 @@ class TokenShards:
             ) from None
 
     def load(self, shard: Shard) -> tuple[np.ndarray, Documents]:
-        """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start.
-
-        Raises:
-            UserError: a file is missing, has changed since it was written, or holds values
-                that no corpus of this vocabulary gives.
-        """
+        """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start."""
         tokens = self._load(shard, "tokens")
         sentences, documents = (
             self._load(shard, array).astype(np.int64) for array in ("sentences", "documents")
         )
-        starts = {
-            "sentences": (sentences, len(tokens)),
-            "documents": (documents, len(sentences) - 1),
-        }
-        for array, (firsts, end) in starts.items():
+        for array, firsts, end in (
+            ("sentences", sentences, len(tokens)),
+            ("documents", documents, len(sentences) - 1),
+        ):
             # No part is empty.
             ends_fit = firsts.size and (firsts[0], firsts[-1]) == (0, end)
             if not ends_fit or (np.diff(firsts) <= 0).any():

@@ -1,7 +1,6 @@
 """TFRecords of ready examples to `tf.data` batches for pre-training.
 
-The examples keep the pairs and the masks with which they were written; only their order changes
-from epoch to epoch. As with token shards, batch k follows from (seed, files, k) alone.
+The examples keep the pairs and the masks with which they were written; only their order changes.
 """
 
 import glob
@@ -15,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.data.corpora.order import Part, PooledExamples
-from bert_tf.data.corpora.steps import Elements, StepData
+from bert_tf.data.corpora.steps import DEV_SEED, Elements, StepData, Tensors
 from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
@@ -26,21 +25,13 @@ from bert_tf.io.vocabulary import TokenizerSettings, read_beside
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
-# Records that are read at once, and dealt as one unit of the order.
-_BLOCK = 256
+_BLOCK = 256  # records that are read at once, and dealt as one unit of the order
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
-class _RecordExamples(PooledExamples):
-    """The examples of TFRecord files as an endless sequence, in which one can start anywhere.
-
-    The records of a file are read in blocks, and the blocks of a pool are shuffled together. All
-    files must have one format, and ids below `vocab_size`.
-
-    Raises:
-        UserError: files that cannot be read or hold no such examples, from here and from `rows`.
-    """
+class _Records(PooledExamples):
+    """Examples of one format, with ids below `vocab_size`, in blocks that are shuffled in pools."""
 
     _KEY = 3  # token shards have 2
 
@@ -115,42 +106,10 @@ class _RecordExamples(PooledExamples):
 class RecordData(StepData):
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
-    >>> from bert_tf.data.records.format import PREDICTIONS
-    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
-    >>> ones = np.ones(4, int)
-    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
-    ...     for word in (5, 6):
-    ...         example = {"input_word_ids": np.array([2, word, word, 3])}
-    ...         example |= {"input_mask": ones, "input_type_ids": 0 * ones}
-    ...         example |= dict.fromkeys(PREDICTIONS, ones[:1])
-    ...         file.write(record.encode(example))
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
-    >>> data = RecordData("train.tfrecord", 2, 4, tokenizer, next_sentence=False)
-    >>> inputs, targets = next(iter(data.dataset()))
-    >>> sorted(inputs["input_word_ids"].numpy().tolist())
-    [[2, 5, 5, 3], [2, 6, 6, 3]]
-
-    Args:
-        path: a file, a glob, a folder, or a list of these. A folder gives the files with "tfrecord"
-            in their names.
-        batch_size: rows of the global batch.
-        max_length: tokens of a row, which must be the records' own.
-        tokenizer: whose ids the examples hold.
-        seed: decides the order of the training batches.
-        next_sentence: give the label of the pairs.
-        dev_path: files of held-out examples, which are never trained on, even if `path` names them
-            too. By default those of folders and globs in `path` whose names begin with "dev-".
-
-    Attributes:
-        files: those to train on, then those held out.
-        steps_per_epoch: batches after which every record has had its turn.
-        max_predictions: columns for masked tokens.
-
-    Raises:
-        UserError: files that are missing, damaged, of different formats or no pre-training
-            examples; a max_length that is not theirs; ids beyond the tokenizer's, or, if `bert-tf
-            pretrain-data` wrote them, another vocabulary or casing; no labels where `next_sentence`
-            needs them; a batch larger than the data.
+    `path` is a file, a glob, a folder or a list of these. A folder gives the files with "tfrecord"
+    in their names. Held out are the files of `dev_path`, even if `path` names them too; by default
+    those of folders and globs in `path` whose names begin with "dev-". `max_length` must be the
+    records' own.
     """
 
     def __init__(
@@ -168,24 +127,32 @@ class RecordData(StepData):
         for folder in dict.fromkeys(file.parent for file in self.files):
             _check_tokenizer(folder, tokenizer)
         self._next_sentence = next_sentence
-        examples = _RecordExamples(train, tokenizer.vocab_size, seed)
-        # Held-out batches are the same for every seed of training, so that their losses compare.
-        self._dev = _RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
+        examples = _Records(train, tokenizer.vocab_size, seed)
+        self._dev = _Records(dev, tokenizer.vocab_size, DEV_SEED) if dev else None
         for records in filter(None, (examples, self._dev)):
-            _check_format(records, max_length, next_sentence)
+            found = records.format
+            if found.max_length != max_length:
+                raise UserError(
+                    f"the examples in {records.name} have {found.max_length} tokens, but "
+                    f"train.max_length is {max_length}; set it to {found.max_length}"
+                )
+            if next_sentence and not found.has_labels:
+                raise UserError(
+                    f"the examples in {records.name} have no {LABELS}; set data.next_sentence to "
+                    "false"
+                )
         self.max_predictions = examples.format.max_predictions
-        super().__init__(
-            examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
-        )
+        size = f"{examples.name} holds {examples.per_epoch} examples"
+        super().__init__(examples, batch_size, size)
 
-    def _held_out(self) -> _RecordExamples | None:
+    def _held_out(self) -> _Records | None:
         return self._dev
 
     def _elements(
         self,
-        examples: _RecordExamples,
+        examples: _Records,
         stretch: tf.Tensor,
-        columns: list[tf.Tensor],
+        columns: Tensors,
         worker: int,
         workers: int,
     ) -> Elements:
@@ -195,20 +162,6 @@ class RecordData(StepData):
         if self._next_sentence:
             targets[LABELS] = found[LABELS]
         return inputs, targets
-
-
-def _check_format(examples: _RecordExamples, max_length: int, next_sentence: bool) -> None:
-    """Raises a `UserError` if the examples are of another length, or lack labels."""
-    found = examples.format
-    if found.max_length != max_length:
-        raise UserError(
-            f"the examples in {examples.name} have {found.max_length} tokens, but "
-            f"train.max_length is {max_length}; set it to {found.max_length}"
-        )
-    if next_sentence and not found.has_labels:
-        raise UserError(
-            f"the examples in {examples.name} have no {LABELS}; set data.next_sentence to false"
-        )
 
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:

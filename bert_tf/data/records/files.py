@@ -14,42 +14,20 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there
+from bert_tf.io.files import GZIP_MAGIC, is_there, readable
 
-# What is added to a checksum; see `masked_crc32c`.
-_MASK_DELTA = 0xA282EAD8
+_MASK_DELTA = 0xA282EAD8  # what is added to a checksum; see `masked_crc32c`
 _HEADER, _CHECKSUM = 12, 4
-_GZIP_MAGIC = b"\x1f\x8b"
-# Bytes read at a time in search of the records.
-_BUFFER = 1 << 20
+_BUFFER = 1 << 20  # bytes read at a time in search of the records
 
 
 class RecordFile:
-    """One TFRecord file.
-
-    >>> import tensorflow as tf
-    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
-    ...     for record in (b"one", b"three"):
-    ...         file.write(record)
-    >>> file = RecordFile(Path("train.tfrecord"))
-    >>> len(file), file.starts.tolist(), file.read(0, 2)
-    (2, [0, 19, 40], [b'one', b'three'])
-
-    Args:
-        path: an uncompressed TFRecord file.
-
-    Attributes:
-        path: as given.
-        starts: int64 [records + 1], where each record starts, and where the file ends.
-
-    Raises:
-        UserError: it cannot be read, is compressed, damaged, cut off or no TFRecord file.
-    """
+    """One uncompressed TFRecord file."""
 
     def __init__(self, path: Path):
         self.path = path
         starts = array.array("q", [0])
-        try:
+        with readable(path, "TFRecord file"):
             is_there(path, "TFRecord file")
             size = path.stat().st_size
             with open(path, "rb", buffering=_BUFFER) as file:
@@ -62,17 +40,16 @@ class RecordFile:
                     if masked_crc32c(header[:8]) != checksum:
                         raise self._wrong_length(len(starts) - 1, header)
                     starts.append(min(starts[-1] + _HEADER + length + _CHECKSUM, size + 1))
-        except OSError as error:
-            raise _unreadable(path, error) from None
         if starts[-1] != size:
             number = len(starts) - 1 if starts[-1] < size else len(starts) - 2
             raise _damaged(path, number, f"the file ends in it, after {size:,} bytes")
+        # int64 [records + 1]: where each record starts, and where the file ends.
         self.starts = np.array(starts, np.int64)
 
     def _wrong_length(self, number: int, header: bytes) -> UserError:
         if number:
             return _damaged(self.path, number, "its length is wrong")
-        if header.startswith(_GZIP_MAGIC):
+        if header.startswith(GZIP_MAGIC):
             return UserError(f"TFRecord file is compressed: {self.path}; decompress it with gunzip")
         return UserError(f"not a TFRecord file: {self.path}")
 
@@ -80,18 +57,11 @@ class RecordFile:
         return len(self.starts) - 1
 
     def read(self, first: int, last: int) -> list[bytes]:
-        """The data of the records from `first` to before `last`.
-
-        Raises:
-            UserError: the file cannot be read, or has changed; a checksum is wrong.
-        """
+        """The data of the records from `first` to before `last`."""
         starts = self.starts[first : last + 1] - self.starts[first]
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(int(self.starts[first]))
-                data = file.read(int(starts[-1]))
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+        with readable(self.path, "TFRecord file"), open(self.path, "rb") as file:
+            file.seek(int(self.starts[first]))
+            data = file.read(int(starts[-1]))
         if len(data) < starts[-1]:
             raise UserError(f"{self.path} became shorter during the run; start the run again")
         records = []
@@ -104,13 +74,8 @@ class RecordFile:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The CRC-32C of some data in the form in which TFRecord files hold it.
-
-    Source: tensorflow/core/lib/hash/crc32c.h, which rotates it and adds a constant, so that a
-    checksum of data that contains checksums is still good.
-
-    >>> hex(masked_crc32c(b"123456789"))
-    '0xc78ab0e5'
+    """A checksum as TFRecord files hold it (tensorflow/core/lib/hash/crc32c.h). It is rotated and
+    shifted, so that a checksum of data that contains checksums is still good.
     """
     crc = google_crc32c.value(data)
     return (crc >> 15 | crc << 17) + _MASK_DELTA & 0xFFFFFFFF
@@ -118,7 +83,3 @@ def masked_crc32c(data: bytes) -> int:
 
 def _damaged(path: Path, number: int, how: str) -> UserError:
     return UserError(f"{path}, record {number + 1} is damaged: {how}; copy or write the file again")
-
-
-def _unreadable(path: Path, error: OSError) -> UserError:
-    return UserError(f"TFRecord file cannot be read: {path} ({error.strerror})")

@@ -29,34 +29,16 @@ LABELS = "next_sentence_labels"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """The format of the examples in a file.
+    """The format of the examples in a file."""
 
-    naming: a key of `NAMINGS`.
-    max_length, max_predictions: tokens and masked tokens of each example.
-    has_labels: whether there are `next_sentence_labels`.
-
-    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
-    >>> record.sizes()["input_word_ids"], record.sizes()["masked_lm_ids"]
-    ([4], [1])
-    >>> example = dict.fromkeys(TOKENS, np.array([2, 5, 6, 3]))
-    >>> example |= dict.fromkeys(PREDICTIONS, np.array([1]))
-    >>> parsed = record.parse([record.encode(example)])
-    >>> parsed["input_word_ids"].tolist(), parsed["masked_lm_weights"].tolist()
-    ([[2, 5, 6, 3]], [[1.0]])
-    """
-
-    naming: str
+    naming: str  # a key of `NAMINGS`
     max_length: int
     max_predictions: int
-    has_labels: bool
+    has_labels: bool  # whether there are `next_sentence_labels`
 
     @classmethod
     def of(cls, file: RecordFile) -> "RecordFormat":
-        """The format of the file's first record.
-
-        Raises:
-            UserError: it is not a pre-training example; names the features that are missing.
-        """
+        """The format of the file's first record."""
         where = f"{file.path}, record 1"
         (record,) = file.read(0, 1)
         try:
@@ -88,16 +70,8 @@ class RecordFormat:
         return sizes | ({LABELS: []} if self.has_labels else {})
 
     def parse(self, records: Sequence[bytes]) -> dict[str, np.ndarray]:
-        """The features of examples, under our names.
-
-        Returns:
-            `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
-            except for the weights in float32, and `next_sentence_labels` int32 [records].
-
+        """The features of examples, under our names; a ValueError if one is not of this format.
         Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
-
-        Raises:
-            ValueError: a record is not an example, lacks a feature or has another length.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()
@@ -113,8 +87,13 @@ class RecordFormat:
         # The latter where TensorFlow quotes the record's bytes in its message.
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
             raise ValueError("not examples of this format") from error
-        found = {name: parsed[names.get(name, name)].numpy() for name in sizes}
-        return {name: _narrow(found[name]).reshape(-1, *size) for name, size in sizes.items()}
+        found, limits = {}, np.iinfo(np.int32)
+        for name, size in sizes.items():
+            values = parsed[names.get(name, name)].numpy()
+            if values.dtype != np.float32:
+                values = np.clip(values, limits.min, limits.max).astype(np.int32)
+            found[name] = values.reshape(-1, *size)
+        return found
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         """One example, each array without a batch axis, for `parse` to read."""
@@ -128,10 +107,3 @@ class RecordFormat:
             features[names.get(name, name)] = tf.train.Feature(**kind)
         made = tf.train.Example(features=tf.train.Features(feature=features))
         return made.SerializeToString(deterministic=True)
-
-
-def _narrow(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        return values
-    limits = np.iinfo(np.int32)
-    return np.clip(values, limits.min, limits.max).astype(np.int32)

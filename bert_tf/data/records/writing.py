@@ -24,8 +24,7 @@ from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import write_beside
 from bert_tf.text import Tokenizer
 
-# About a hundred megabytes at 128 tokens.
-_FILE_EXAMPLES = 100_000
+_FILE_EXAMPLES = 100_000  # about a hundred megabytes at 128 tokens
 _BATCH = 256
 
 
@@ -33,17 +32,8 @@ def write_records(
     config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, naming: str = "google"
 ) -> None:
     """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
-
     Held-out documents are used once. Without next_sentence all labels are 0: the readers of these
-    files require the feature.
-
-    Args:
-        config, tokenizer: the run's; the examples are as `data` and `train.max_length` say.
-        out: a new or empty folder, or such a folder to replace. It appears when all is written.
-        naming: a key of `format.NAMINGS`.
-
-    Raises:
-        UserError: `out` holds something else or cannot be written; as `open_shards`.
+    files require the feature. The folder appears when all is written.
     """
     check_out(out, RECORDS, "TFRecords")
     with atomic_path(out) as folder:
