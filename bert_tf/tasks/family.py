@@ -113,7 +113,7 @@ class TaskFamily:
         return self._class("task")
 
     def _class(self, part: str) -> Any:
-        """A part as the class that it is, imported if it has not been."""
+        """The class that a part is, imported if it has not been."""
         value = getattr(self, part)
         if isinstance(value, type):
             return value
@@ -127,7 +127,6 @@ class TaskFamily:
         return found
 
     def _check_config(self) -> None:
-        """Raises UserError if `config` is not a configuration of this task."""
         if self.config is None:
             return
         if not (isinstance(self.config, type) and issubclass(self.config, FinetuningRun)):

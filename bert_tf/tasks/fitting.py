@@ -187,7 +187,6 @@ def fit(
 
 
 def _fit_few(model: Any, arguments: Mapping[str, Any]) -> keras.callbacks.History:
-    """`fit` with `few_shot`, of these arguments."""
     train = getattr(model, "_fit_few_shot", None)
     if train is None:
         raise UserError(
@@ -199,7 +198,6 @@ def _fit_few(model: Any, arguments: Mapping[str, Any]) -> keras.callbacks.Histor
 
 
 def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
-    """Raises UserError if this model cannot learn from the teacher."""
     if teacher is None:
         if distillation is not None:
             raise UserError(
@@ -247,7 +245,7 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
 
 
 def _settings_of(lora: Any) -> LoraConfig | None:
-    """The argument `lora` of `fit`. Raises UserError if it is not what `train.lora` may be."""
+    """The argument `lora` of `fit`, checked as `train.lora` is."""
     values = {"steps": 1, "lora": plain(lora)}
     try:
         return FinetuningTrain.model_validate(values).adapter
@@ -423,13 +421,7 @@ def check_ready(model: Any) -> None:
 
 
 def check_not_compiled(model: Any, option: str, place: str) -> None:
-    """Raises UserError if an option of `fit` has no use, since the user compiled the model.
-
-    Args:
-        model: a task model.
-        option: the name of the option.
-        place: what takes it then.
-    """
+    """Raises UserError if an option of `fit` has no use, since the user compiled the model."""
     if model.is_compiled_by_user():
         raise UserError(
             f"{option} has no effect on a compiled model; give it to {place}, or remove it"
@@ -472,11 +464,7 @@ def scored(
 def _weights_by_number(
     model: Any, class_weight: Mapping[Any, float] | None
 ) -> dict[int, float] | None:
-    """Weights by class number, from weights by number or by name.
-
-    Raises:
-        UserError: a weight of an unknown class, or a model without classes of which one is right.
-    """
+    """Weights by class number, from weights by number or by name."""
     if class_weight is None:
         return None
     if not model.has_labels:
@@ -500,7 +488,6 @@ def _weights_by_number(
 
 
 def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:
-    """Compiles with the paper's recipe for so many steps."""
     steps = max(steps, 1)
     recipe = FinetuningTrain(steps=steps)
     if learning_rate is not None:
@@ -564,12 +551,7 @@ def _first(validation: _Validation, callbacks: Any) -> Any:
 
 
 def random_seed() -> int:
-    """The seed that `keras.utils.set_random_seed` has set, or a random one.
-
-    >>> keras.utils.set_random_seed(7)
-    >>> random_seed()
-    7
-    """
+    """The seed that `keras.utils.set_random_seed` has set, or a random one."""
     # Keras sets TensorFlow's seed too, which is the one that can be read.
     seed, _ = tf.compat.v1.get_seed(1)
     return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)

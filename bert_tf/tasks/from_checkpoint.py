@@ -64,18 +64,7 @@ def model_from(
 
 
 def find(path: str | os.PathLike) -> Checkpoint:
-    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
-    >>> find("model.keras").description.model
-    'NextSentence'
-
-    Raises:
-        UserError: as `reading.find`, or `path` is a SavedModel or an ONNX file of answers.
-    """
+    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`."""
     if Path(path).suffix != keras_files.SUFFIX:
         try:
             checkpoint = reading.find(path)
@@ -105,37 +94,15 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
-    """The family whose model the checkpoint becomes; None if it has no head.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("checkpoint")
-    >>> family_at(find("checkpoint")).name
-    'next_sentence'
-    """
+    """The family whose model the checkpoint becomes; None if it has no head."""
     kind = checkpoint.description.model
     return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
 
 
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
-    """The model that the checkpoint describes, with new weights.
+    """The model that the checkpoint describes, with new weights; options are dtype and layout.
 
     It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
-
-    >>> from bert_tf import Encoder, EncoderConfig
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> Encoder(config).save("encoder.keras")
-    >>> build(find("encoder.keras"), "encoder.keras").config.hidden_size
-    4
-
-    Args:
-        checkpoint: the checkpoint.
-        path: its name in messages.
-        **encoder_options: dtype and layout of the encoder.
-
-    Raises:
-        UserError: the class is unknown, or cannot be made with such arguments.
     """
     description = checkpoint.description
     if (family := registry.family_of(description.model)) is not None:

@@ -75,20 +75,7 @@ class _Damage(Exception):
 
 
 def read(path: Path) -> keras.Model:
-    """The model in a `.keras` file.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
-    >>> model = read(Path("model.keras"))
-    >>> type(model).__name__, model.tokenizer.vocabulary[-1]
-    ('NextSentence', 'cat')
-
-    Raises:
-        UserError: there is no such file; it is damaged, holds something else, is of a later
-            version of bert_tf, or names code that must not run.
-    """
+    """The model in a `.keras` file."""
     check_there(path)
     try:
         config, held = _checked(path)
@@ -133,16 +120,7 @@ def _names(weights: bytes) -> set[str]:
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
     """Names a field that is not of the constructor's type; None if all fields are.
 
-    >>> class Model:
-    ...     def __init__(self, max_length: int | None, dropout: float | None): ...
-    >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
-    >>> wrong_argument(Model, {"max_length": "128"})
-    "max_length has the unexpected value '128'"
-
-    Args:
-        cls: the class.
-        fields: arguments by name; only arguments of plain types are checked.
-        **hints: the types of further fields.
+    Only arguments of plain types are checked; `hints` are the types of further fields.
     """
     known = typing.get_type_hints(cls.__init__) | hints
     for name, value in fields.items():
@@ -229,11 +207,7 @@ def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
-    """The class of a node, which must be a model of a known family or an encoder.
-
-    Raises:
-        UserError: the node or a part of it is something else.
-    """
+    """The class of a node, which must be a model of a known family or an encoder."""
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
         raise _Damage("its configuration does not describe a model")
     cls = _class_of(node)
@@ -283,7 +257,6 @@ def _class_of(node: Mapping[str, Any]) -> type | None:
 
 
 def _check_policy(path: Path, value: Any) -> None:
-    """Raises an error if a value is not a dtype policy."""
     name = value
     if isinstance(value, dict):
         if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):

@@ -25,9 +25,6 @@ def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
     """Makes a task model read long texts as arguments of `TextClassifier` say.
 
     `of_windows` are `window_pooling`, `stride` and `max_windows`.
-
-    Raises:
-        UserError: one is for windows, which are not read, or windows would not overlap.
     """
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
     for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):

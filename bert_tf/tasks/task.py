@@ -153,9 +153,5 @@ class Task(ABC):
 
 
 def indexed(predictions: Iterable[object]) -> str:
-    r"""Predictions as a TSV file numbers them, the form of GLUE's submissions.
-
-    >>> indexed(["good", "bad"])
-    'index\tprediction\n0\tgood\n1\tbad\n'
-    """
+    """Predictions as a TSV file numbers them, the form of GLUE's submissions."""
     return "index\tprediction\n" + "".join(f"{i}\t{each}\n" for i, each in enumerate(predictions))

@@ -281,7 +281,6 @@ class TaskModel(EncoderModel):
 
     @property
     def has_tokenizer(self) -> bool:
-        """Whether the model was made with a tokenizer."""
         return self._tokenizer is not None
 
     @property
@@ -312,8 +311,7 @@ class TaskModel(EncoderModel):
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have more tokens than the model reads, so that their texts are cut.
 
-        Args:
-            columns: of texts, or of lists of texts of which each is packed with the others.
+        The columns are of texts, or of lists of texts of which each is packed with the others.
         """
         if not self.cuts_texts:
             return 0
@@ -355,7 +353,6 @@ class TaskModel(EncoderModel):
         return f"have {' or '.join(limits)}; the {self.cut}s of their texts are not read"
 
     def make_linear(self, outputs: int, name: str) -> Linear:
-        """A linear layer of the head."""
         return Linear(
             outputs,
             initializer_range=self.encoder.config.initializer_range,
@@ -364,12 +361,9 @@ class TaskModel(EncoderModel):
         )
 
     def make_head(self, outputs: int | None, name: str, dropout: float | None = None) -> None:
-        """Makes the default head: dropout on the pooled output, and a linear layer.
+        """Makes the default head: dropout on the pooled output, and a linear layer of this name.
 
-        Args:
-            outputs: of the linear layer; None leaves it to `name_classes`.
-            name: that of its weights.
-            dropout: rate; None takes the encoder's.
+        `outputs` None leaves the layer to `name_classes`. `dropout` None takes the encoder's rate.
         """
         self.dropout = head_dropout(self, dropout)
         self.classifier = None if outputs is None else self.make_linear(outputs, name)
@@ -482,11 +476,7 @@ class TaskModel(EncoderModel):
         return model
 
     def name_classes(self, labels: Sequence[Any]) -> None:
-        """Names the classes, and creates the head that predicts them, in this model's strategy.
-
-        Raises:
-            UserError: a label that cannot name a class, or occurs twice.
-        """
+        """Names the classes, and creates the head that predicts them, in this model's strategy."""
         names = class_names(as_list(labels, "labels"))
         check_class_names(names)
         self.labels, self.head["num_classes"] = tuple(names), len(names)
@@ -518,12 +508,7 @@ class TaskModel(EncoderModel):
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
     ) -> Columns:
-        """The arguments of `fit` or `evaluate` as checked rows.
-
-        Raises:
-            UserError: targets are missing, columns have different lengths, or a value has a wrong
-                type; with its position.
-        """
+        """The arguments of `fit` or `evaluate` as checked rows. Errors name the position."""
         columns, target, targets = self.columns_of(x), self.target, None
         names = tuple(column.name for column in columns)
         values = inputs.columns_of(x, names)
@@ -545,12 +530,8 @@ class TaskModel(EncoderModel):
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         """The inputs in a table as a dict of columns, and the targets, which may be None.
 
-        Args:
-            table: its columns are named as inputs are, or as in files.
-            target: the name of the column of targets, or the targets; None is `target_columns`.
-
-        Raises:
-            UserError: a column is not there, or is no text.
+        Columns are named as inputs are, or as in files. `target` is the name of a column, or the
+        targets themselves; None is one of `target_columns`.
         """
         names = table.named(self.other_names)
         x = {name: table.column(column) for name, column in names.items()}
@@ -581,7 +562,6 @@ class TaskModel(EncoderModel):
         return self.compiled and not self._compiled_by_fit
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
-        """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
         element = dataset.element_spec
         needs_targets = self.target is not None and not self.target.is_optional
@@ -607,10 +587,7 @@ class TaskModel(EncoderModel):
     # ---- Saving -------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same model, without the vocabulary.
-
-        The vocabulary itself is an asset of the `.keras` file.
-        """
+        """Plain data for `from_config`. The vocabulary itself is an asset of the `.keras` file."""
         config = super().get_config()
         config.pop("num_classes", None)
         known, settings = self._vocabulary
@@ -630,7 +607,6 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """The model that `get_config` described, with new weights and no vocabulary yet."""
         fields = dict(config)
         written = fields.pop("format", FORMAT)
         if type(written) is not int:
@@ -651,16 +627,10 @@ class TaskModel(EncoderModel):
         return model
 
     def save_assets(self, folder: str) -> None:
-        """Writes the vocabulary into a folder of the `.keras` file."""
         if self._tokenizer is not None:
             write_beside(Path(folder), self._tokenizer.vocabulary)
 
     def load_assets(self, folder: str) -> None:
-        """Reads the vocabulary back.
-
-        Raises:
-            UserError: it is missing, damaged, or not the one that the model was saved with.
-        """
         known, settings = self._vocabulary
         if known is None:
             return
@@ -938,12 +908,9 @@ class TaskModel(EncoderModel):
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """One row of the outputs of `serving_default` as a Python value.
+        """One row of the outputs of `serving_default`, each [batch, ...], as a Python value.
 
-        Args:
-            outputs: of a batch, each [batch, ...].
-            place: the place of the row in it.
-            row: what was asked.
+        `place` is the row's place in the batch, and `row` is what was asked.
         """
 
     @abstractmethod
@@ -964,14 +931,9 @@ class TaskModel(EncoderModel):
         return _LOSSES[self.predicts]() if self.predicts else {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
-        """What of the outputs of `call` a student learns from its teacher.
+        """What of the outputs of `call` for some rows a student learns from its teacher.
 
-        Args:
-            outputs: of `call`, for some rows.
-            y: the targets of the rows; only their form is used, such as which tokens count.
-
-        Raises:
-            UserError: the family does not define it.
+        Of the targets only the form is used, such as which tokens count.
         """
         if self.predicts is None:
             raise UserError(
@@ -982,9 +944,8 @@ class TaskModel(EncoderModel):
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps values found on dev data, such as a threshold; by default there are none.
 
-        Args:
-            metrics: the result of `official_metrics` on the dev data, with the `temperature` of a
-                calibrated model; {} forgets what was found.
+        They are in the `official_metrics` of the dev data, with the `temperature` of a calibrated
+        model; {} forgets what was found.
         """
         if not metrics and self.temperature != 1.0:
             logger.info("training sets the temperature back to 1; calibrate again afterwards")
@@ -1005,11 +966,7 @@ class TaskModel(EncoderModel):
         return cast(Target, self.target).numbers(rows)
 
     def device_form(self) -> DeviceForm:
-        """What the model answers on a device.
-
-        Raises:
-            UserError: the family has no such form; by default it has none.
-        """
+        """What the model answers on a device; by default it cannot be asked there."""
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT or ONNX; export a SavedModel"
         )
@@ -1018,9 +975,7 @@ class TaskModel(EncoderModel):
     def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
         """The arguments of the constructor that name the outputs of a checkpoint's head.
 
-        Args:
-            names: those that the checkpoint has; () if it has none.
-            count: how many outputs the head has.
+        `names` are those that the checkpoint has, () if it has none.
         """
         return {"labels": names or range(count)} if cls.has_labels else {}
 
@@ -1032,7 +987,6 @@ class TaskModel(EncoderModel):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of `columns`."""
         return tuple(column.name for column in self.columns)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
@@ -1044,11 +998,7 @@ class TaskModel(EncoderModel):
         return self.columns
 
     def learn_from(self, rows: Columns) -> None:
-        """Sets what the first training rows decide: the labels, and one text or two.
-
-        Raises:
-            UserError: the rows do not fit what was decided before.
-        """
+        """Sets what the first training rows decide: the labels, and one text or two."""
         if self.pair is None:
             self.pair = len(rows.values) == 2
         if self.has_labels and not self.labels:
@@ -1061,14 +1011,9 @@ class TaskModel(EncoderModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
-        """Encodes rows to train on; each is tokenized once.
+        """Encodes rows to train on; each is tokenized once. Targets may be None.
 
-        Args:
-            rows: with targets, of which some may be None.
-            class_weight: class -> the weight of its rows; others have weight 1.
-
-        Raises:
-            UserError: a target that the model cannot predict.
+        `class_weight` maps classes to the weights of their rows; other rows have weight 1.
         """
         targets = cast(Target, self.target).numbers(rows)
         return TrainingRows(
@@ -1136,12 +1081,7 @@ class TaskModel(EncoderModel):
         return map_rows(self.network(), given)
 
     def strings_form(self) -> StringsForm:
-        """How the model is asked with strings on a device: by default for the outputs of
-        `device_form`.
-
-        Raises:
-            UserError: the family has no such form.
-        """
+        """How the model is asked with strings on a device; by default as `device_form` says."""
         form, names = self.device_form(), self.input_names
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
@@ -1160,20 +1100,9 @@ class TaskModel(EncoderModel):
         verbose: int | str = "auto",
         **options: Any,
     ) -> Any:
-        """Answers of a model of this class, or of an export of one, as Python values.
+        """Answers of a model of this class, or of an export of one; see `predict`.
 
-        Args:
-            model: the model, or the export.
-            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            **options: those of `answer_options`.
-
-        Returns:
-            A list with an answer for each row; for a single row, its answer.
-
-        Raises:
-            UserError: the inputs are not what the model takes.
+        `x` is a column, a tuple of columns, or a dict of them by name.
         """
         of_asked = inspect.signature(cls.asked).parameters if options else ()
         asked = {name: options.pop(name) for name in of_asked if name in options}
@@ -1192,11 +1121,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def asked(cls, model: Answers, x: Any) -> "Asked":
-        """The rows of a call of `predict`; a family names the options that it takes here.
-
-        Raises:
-            UserError: the inputs are not what the model takes.
-        """
+        """The rows of a call of `predict`; a family names the options that it takes here."""
         return Asked(*inputs.asked(x, asked_columns(cls, model)))
 
     def check_settings(self) -> None:
@@ -1206,12 +1131,7 @@ class TaskModel(EncoderModel):
     def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
         """A model, or an export of one, that answers with other settings: a copy, or itself.
 
-        Args:
-            model: what answers otherwise.
-            options: of `answer_options`; None is the model's own.
-
-        Raises:
-            UserError: an option that the class does not have, or a value that the model does not.
+        An option of None is the model's own.
         """
         if not options:
             return model
@@ -1241,10 +1161,7 @@ class TaskModel(EncoderModel):
         )
 
     def exported_functions(self) -> dict[str, Callable]:
-        """What a program that loads an export in Python finds in it besides `serve`, by name.
-
-        By default there is nothing.
-        """
+        """What a program that loads an export in Python finds in it besides `serve`, by name."""
         return {}
 
 
@@ -1266,9 +1183,6 @@ def in_chunks(
     """Columns of texts as tensors, string [rows] each, of so many rows at a time.
 
     `first` chunks are left out. Progress is shown under the title.
-
-    >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
-    [[b'a', b'b'], [b'c']]
     """
     rows = len(columns[0])
     with Progress(title, rows, first * size, unit) as progress:
@@ -1281,7 +1195,6 @@ def in_chunks(
 def _weights(
     rows: Columns, classes: np.ndarray, class_weight: Mapping[int, float] | None
 ) -> np.ndarray | None:
-    """The weight of each row, where rows or classes have weights."""
     if class_weight is None:
         return rows.weights
     of_rows = np.array([class_weight.get(int(each), 1.0) for each in classes], np.float32)
@@ -1377,12 +1290,7 @@ def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors
 
 
 def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:
-    """Outputs of a classifier with `label` "", or `choice` -1, where none has such a probability.
-
-    >>> outputs = {"label": np.array([b"good"]), "probabilities": [[0.3, 0.7]]}
-    >>> [abstaining(outputs, least)["label"].tolist() for least in (0.6, 0.8)]
-    [[b'good'], [b'']]
-    """
+    """Outputs of a classifier with `label` "", or `choice` -1, where no probability is so high."""
     if least is None:
         return dict(outputs)
     name, nothing = ("label", "") if "label" in outputs else ("choice", -1)

@@ -31,10 +31,6 @@ def reliability(
     Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
     their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
     and the expected calibration error: the mean distance of the two, by predictions.
-
-    >>> *_, error = reliability(np.array([0.9, 0.9, 0.6]), np.array([True, False, True]))
-    >>> round(error, 2)  # two of three are 0.4 too sure, and one is 0.4 not sure enough
-    0.4
     """
     from sklearn.calibration import calibration_curve
 
@@ -54,9 +50,6 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
     The targets of logits, float [rows, classes], are the classes, int [rows], of which the most
     probable one is predicted; or float [rows, classes] of 0 and 1: then each label is a prediction,
     that it is given or not, at a probability of 0.5.
-
-    >>> graded(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1]))[1].tolist()
-    [True, False]
     """
     from scipy import special
 
@@ -67,14 +60,9 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
-    """The temperature with the greatest likelihood of the targets; see `graded`.
+    """The temperature, from 0.01 to 100, with the greatest likelihood of the targets; see `graded`.
 
-    It is from 0.01 to 100. If all predictions are right, ever lower ones are likelier, and it is
-    `now`.
-
-    >>> logits = np.array([[4.0, 0.0]] * 4)
-    >>> round(best_temperature(logits, np.array([0, 0, 0, 1])), 2)  # p is 3/4: 4 / log 3
-    3.64
+    If all predictions are right, ever lower ones are likelier, and it is `now`.
     """
     from scipy import optimize, special
 
@@ -98,10 +86,7 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
 
 
 def check_targets(targets: np.ndarray) -> None:
-    """Raises UserError if targets, where -1 does not count, have fewer than two labels.
-
-    >>> check_targets(np.array([0, -1, 1]))
-    """
+    """Raises UserError if targets, where -1 does not count, have fewer than two labels."""
     values = np.unique(targets[targets >= 0])
     if len(values) < 2:
         found = "no label" if not len(values) else "the same label for all rows"
@@ -109,10 +94,7 @@ def check_targets(targets: np.ndarray) -> None:
 
 
 def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, np.ndarray]:
-    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same.
-
-    They are `score(model, predictions, rows)` of what `model.resampled` has drawn of these.
-    """
+    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same."""
     source, found = np.random.default_rng(0), []
     logger.disabled = True  # a sample may lack a label
     try:
@@ -127,11 +109,7 @@ def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, 
 
 
 def intervals(samples: Mapping[str, np.ndarray], confidence: float) -> dict[str, float]:
-    """The ends `name_low` and `name_high` of the middle of each metric's samples.
-
-    >>> intervals({"f1": np.arange(101) / 100}, 0.9)
-    {'f1_low': 0.05, 'f1_high': 0.95}
-    """
+    """The ends `name_low` and `name_high` of the middle of each metric's samples."""
     ends = {"low": (1 - confidence) / 2, "high": (1 + confidence) / 2}
     return {
         f"{name}_{end}": float(np.nanquantile(values, share).round(12))

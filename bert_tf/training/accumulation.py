@@ -22,27 +22,20 @@ def accumulated(
     weights: list[tf.Variable],
     unrolled: bool = False,
 ) -> Gradients:
-    """The sums of `gradients_of` over `parts` parts of the batch, one after the other.
+    """The sums of `gradients_of`, which takes rows of `batch`, over so many parts of the batch.
 
     Rows are dealt out in turn, so that every part is a fair sample of the batch. If the number of
-    rows is not a multiple of `parts`, some parts have one row more than others.
-
-    Args:
-        gradients_of: takes the same structure as `batch`, with fewer rows.
-        batch: tensors [batch, ...] in any structure.
-        unrolled: whether the graph contains each part separately instead of a loop. In a loop, XLA
-            cannot determine the size of a part if the batch size is not known in advance.
+    rows is not a multiple of `parts`, some parts have one row more than others. The graph contains
+    each part separately if it is `unrolled`: in a loop, XLA cannot determine the size of a part if
+    the batch size is not known in advance.
     """
-
     if parts == 1:
         return gradients_of(batch)
 
     def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
         gradients, loss = gradients_of(_part(batch, part, parts))
-        sums = [
-            so_far + tf.convert_to_tensor(gradient)
-            for so_far, gradient in zip(sums, gradients, strict=True)
-        ]
+        pairs = zip(sums, gradients, strict=True)
+        sums = [so_far + tf.convert_to_tensor(gradient) for so_far, gradient in pairs]
         return part + 1, sums, total + loss
 
     sums, loss = [tf.zeros_like(weight) for weight in weights], tf.constant(0.0)
@@ -62,14 +55,9 @@ def in_parts(
     shape: Sequence[int | None],
     unrolled: bool = False,
 ) -> tf.Tensor:
-    """What `compute` gives for the same parts as those of `accumulated`, one after the other.
+    """What `compute` gives for the parts of `accumulated`, float32 [batch, ...], in row order.
 
-    Args:
-        compute: takes the same structure as `batch`, with fewer rows; returns float32 [rows, ...].
-        shape: that of a result, [rows, ...], as far as it is known.
-
-    Returns:
-        float32 [batch, ...]: the results, in the order of the rows of the batch.
+    `shape` is that of the result of a part, [rows, ...], as far as it is known.
     """
     if unrolled:
         found = tf.concat([compute(_part(batch, part, parts)) for part in range(parts)], axis=0)

@@ -27,20 +27,10 @@ _Pairs = tuple[Pair | None, ...]
 
 
 class Adapter:
-    """The updates of a model's encoder, to be made in the scope of the model's strategy.
+    """The updates of an `EncoderModel`'s encoder, to be made in the scope of the model's strategy.
 
-    Frozen layers of the encoder get no update.
-
-    Args:
-        model: an `EncoderModel`.
-        settings: rank, scale, dropout and targets.
-
-    Attributes:
-        weights: A [input, rank] and B [rank, columns] of each update.
-        generators: the states of its dropout.
-
-    Raises:
-        UserError: the encoder has other blocks than BERT's, or all its layers are frozen.
+    Frozen layers of the encoder get no update. `weights` are A [input, rank] and B [rank, columns]
+    of each update; `generators` are the states of the dropout.
     """
 
     def __init__(self, model: Any, settings: LoraConfig):
@@ -99,7 +89,6 @@ class Adapter:
         return {name: weight for name, weight in found if id(weight) in kept}
 
     def updates(self) -> Updates:
-        """The updates as they are now."""
         names = {id(weight): name for name, weight in weight_names(self._model).items()}
         arrays = {
             names[id(linear.kernel)]: tuple(

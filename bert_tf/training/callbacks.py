@@ -29,11 +29,7 @@ class Callbacks:
 
     `on_train_begin` begins a session of a run. `on_train_end` comes before the last checkpoint, so
     that this contains what it does to the weights. `on_epoch_end` gets the dev metrics as `val_…`.
-
-    Args:
-        made: the callbacks, with their names.
-        total: updates of the whole run.
-        evaluations: of the run; a callback that sets `model.stop_training` ends them.
+    A callback that sets `model.stop_training` ends the run, which has `total` updates.
     """
 
     made: Named
@@ -61,7 +57,6 @@ class Callbacks:
         self.call("on_epoch_begin", self._epoch, {})
 
     def batch_begin(self, step: int) -> None:
-        """Begins the update after `step` others."""
         self.call("on_train_batch_begin", step - self._begun, {})
 
     def batch_end(self, model: keras.Model, step: int, logs: dict[str, float]) -> None:

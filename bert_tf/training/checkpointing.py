@@ -2,11 +2,11 @@
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
 optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.of_run`) with the step, the evaluations so far, and what identifies the
-run's data. A checkpoint appears by one rename. The position in the data is the step: batch k is a
-function of the seed and k.
+`bert_tf.checkpoints.of_run`). It appears by one rename. The position in the data is the step: batch
+k is a function of the seed and k.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,32 +52,21 @@ class Checkpoints:
 
     Regular checkpoints are saved every `every` updates. Others, saved on SIGTERM or after some
     minutes, are deleted first once they are not the newest: a run that was stopped and resumed ends
-    with the same checkpoints as one that was not.
-
-    Attributes:
-        folder: where they are.
-        description: what the model is, for our format.
-        kept: how many stay: the newest, then regular ones, and then others, later ones first. The
-            rest is deleted, except for the one that the run would end with.
-        every: updates between regular ones.
-        writes: whether this process writes them; of several that train together, one does.
-        data: fingerprints by `TRAINING_DATA`, `DEV_DATA` and `TEACHER`; those that are missing are
-            not compared.
+    with the same checkpoints as one that was not. So many are `kept`: the newest, then regular
+    ones, and then others, later ones first, besides the one that the run would end with.
     """
 
     folder: Path
     description: Description
     kept: int
     every: int
+    # Of several processes that train together, one writes.
     writes: bool = True
+    # Fingerprints by TRAINING_DATA, DEV_DATA and TEACHER; those that are missing are not compared.
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
-        """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
-
-        Raises:
-            UserError: the disk is full or the folder cannot be written; older checkpoints stay.
-        """
+        """Writes the checkpoint of `step`; if that fails, older checkpoints stay."""
         if not self.writes:
             return
         with atomic_path(step_folder(self.folder, step)) as new:
@@ -99,9 +88,6 @@ class Checkpoints:
 
         A damaged one is skipped with a warning; the next `save` deletes it. Returns the number of
         updates done, 0 when there is no checkpoint.
-
-        Raises:
-            UserError: all checkpoints are damaged, or they are of another model or of other data.
         """
         folder = newest_sound(self.folder, damage)
         if folder is None:
@@ -116,11 +102,7 @@ class Checkpoints:
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:
-        """Puts the weights of the checkpoint of `step` into `model`, after training.
-
-        Raises:
-            UserError: the checkpoint is missing or damaged.
-        """
+        """Puts the weights of the checkpoint of `step` into `model`, after training."""
         folder = fetched(step_folder(self.folder, step))
         problem = damage(folder)
         if problem is not None:
@@ -130,7 +112,6 @@ class Checkpoints:
         _fill_weights(model, folder)
 
     def _check_description(self, folder: Path) -> None:
-        """Raises UserError if the outputs of the model saved in `folder` mean something else."""
         found, ours = native.read_description(folder), self.description
         if found.labels != ours.labels:
             raise UserError(
@@ -141,7 +122,7 @@ class Checkpoints:
             raise _of_another_model(folder)
 
     def _check_data(self, state: dict[str, Any]) -> None:
-        """Raises UserError if the state is of other data; older states do not record their data."""
+        """Older states do not record their data."""
         for key, found in self.data.items():
             if state.get(key, found) != found:
                 raise UserError(
@@ -157,7 +138,9 @@ class Checkpoints:
         # Sorting is stable: regular ones come last, and later ones after earlier ones.
         ranked = sorted(sound, key=lambda folder: folder == newest or self._is_regular(folder))
         stay = set(ranked[-self.kept :])
-        stay |= {self._named_by(folder) for folder in stay}
+        for folder in ranked[-self.kept :]:
+            with contextlib.suppress(*UNREADABLE):
+                stay.add(step_folder(self.folder, read_state(folder)[KEPT]))
         for folder in steps:
             if folder not in stay:
                 remove_folder(folder)
@@ -165,13 +148,6 @@ class Checkpoints:
     def _is_regular(self, folder: Path) -> bool:
         number = folder.name.removeprefix("step-")
         return number.isdecimal() and int(number) % self.every == 0
-
-    def _named_by(self, folder: Path) -> Path:
-        """The checkpoint that the state in `folder` names as kept; `folder` if it is unreadable."""
-        try:
-            return step_folder(self.folder, read_state(folder)[KEPT])
-        except UNREADABLE:
-            return folder
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:

@@ -29,12 +29,8 @@ _BYTES = np.dtype(np.uint8)
 class Cluster:
     """The processes of one run, which take every step together; mostly there is only one.
 
-    All methods wait for the other processes, which must call the same ones in the same order.
-
-    Attributes:
-        strategy: the run's.
-        alone: whether this is the only process.
-        chief: whether this is the process that writes.
+    All methods wait for the other processes, which must call the same ones in the same order. The
+    `chief` is the process that writes.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -68,8 +64,7 @@ class Cluster:
     def from_chief(self, make: Callable[[], Value]) -> Value:
         """What `make` returns in the chief, the only process that calls it; elsewhere, its JSON.
 
-        Raises:
-            UserError: in all processes, what `make` raises.
+        A UserError in it is raised in all processes.
         """
         if self.alone:
             return make()
@@ -112,9 +107,6 @@ def assemble(settings: TrainConfig) -> Cluster:
     """The processes that `train.strategy` names; only the chief prints what happens.
 
     Call it before anything else uses TensorFlow.
-
-    Raises:
-        UserError: as `make_strategy`.
     """
     cluster = Cluster(make_strategy(settings))
     if not cluster.chief:

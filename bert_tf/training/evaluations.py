@@ -24,36 +24,24 @@ def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
 
 
 def in_words(metrics: Metrics) -> str:
-    """Metrics as one line of text."""
+    """Metrics in one line."""
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 @dataclasses.dataclass(eq=False)
 class Evaluations:
-    """The results of all evaluations so far; a part of every checkpoint.
+    """The results of all evaluations so far; a part of every checkpoint."""
 
-    Attributes:
-        every: updates between evaluations.
-        at_end: whether the last step is evaluated too.
-        best_metric: the metric of which the highest is best.
-        keep_best: whether the run ends with the weights of the best evaluation.
-        patience: the run ends after this many evaluations without a better one; None goes on.
-        at_start: whether the weights are evaluated before the first update.
-        results: (step, metrics) of each evaluation, in order.
-        stopped: whether a callback has ended the run.
-    """
-
-    every: int
+    every: int  # updates between evaluations
     at_end: bool = True
-    best_metric: str = ""
-    keep_best: bool = False
+    best_metric: str = ""  # the higher, the better
+    keep_best: bool = False  # the run ends with the weights of the best evaluation
     patience: int | None = None
     at_start: bool = False
-    results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
-    stopped: bool = False
+    results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)  # by step
+    stopped: bool = False  # by a callback
 
     def add(self, step: int, metrics: Metrics) -> None:
-        """Notes the result of an evaluation after `step` updates."""
         self.results.append((step, metrics))
 
     def due(self, step: int, total: int) -> bool:
@@ -74,10 +62,7 @@ class Evaluations:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends here.
-
-        The last `patience` evaluations brought nothing better, or a callback has ended it.
-        """
+        """Whether a callback has ended the run, or `patience` evaluations were no better."""
         if self.stopped:
             return True
         if self.patience is None or not self.results:

@@ -17,11 +17,7 @@ def check(blocks: int, settings: FinetuningTrain) -> None:
 
 
 def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
-    """Freezes the embeddings and the first `train.frozen_layers` blocks; call it before `compile`.
-
-    Raises:
-        UserError: there are fewer blocks.
-    """
+    """Freezes the embeddings and the first `train.frozen_layers` blocks, before `compile`."""
     frozen = settings.frozen_layers
     if frozen is None:
         return

@@ -66,11 +66,7 @@ class Preemption:
         return result
 
     def end_if_asked(self, step: int) -> None:
-        """Ends the process if it was asked to; call it once the state after `step` is saved.
-
-        Raises:
-            Preempted: a SystemExit with `EXIT_CODE`.
-        """
+        """Ends the process if it was asked to; call it once the state after `step` is saved."""
         if self.asked:
             if self._cluster is not None:
                 # The others would take the end of this process for a failure.

@@ -31,9 +31,6 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
 
     For multi_worker and tpu, call it before anything else uses TensorFlow. A process has one
     strategy of each kind, since TensorFlow groups devices only once.
-
-    Raises:
-        UserError: the devices are missing, or the batch cannot be divided among them.
     """
     strategy = _make(settings.strategy, settings.tpu)
     check_batches(strategy, settings)
@@ -88,15 +85,12 @@ def _dealt(batch: Any, hands: int) -> Any:
 
 @functools.cache
 def _make(kind: str, tpu: str | None) -> tf.distribute.Strategy:
-    return {
-        "one_device": tf.distribute.get_strategy,
-        "mirrored": _mirrored,
-        "multi_worker": _multi_worker,
-        "tpu": functools.partial(_tpu, tpu),
-    }[kind]()
-
-
-def _mirrored() -> tf.distribute.Strategy:
+    if kind == "multi_worker":
+        return _multi_worker()
+    if kind == "tpu":
+        return _tpu(tpu)
+    if kind == "one_device":
+        return tf.distribute.get_strategy()
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 

@@ -22,7 +22,6 @@ class Scalars:
         self._writer: tf.summary.SummaryWriter | None = None
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """Adds a point to the curve of each metric."""
         if self._folder is None:
             return
         if self._writer is None:
@@ -31,7 +30,6 @@ class Scalars:
             _write_points(metrics)
 
     def close(self) -> None:
-        """Writes what is still in memory."""
         if self._writer is not None:
             self._writer.close()
 

@@ -137,7 +137,6 @@ class TextClassifier(TaskModel):
     def _fit_few_shot(
         self, x: Any = None, y: Any = None, **options: Any
     ) -> keras.callbacks.History:
-        """`fit` with `few_shot`; see the class."""
         return few_shot.train(self, x, y, **options)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:

@@ -32,7 +32,6 @@ class Classification(TextTask):
         return Label(self.labels)
 
     def prepare(self, rows: Columns) -> None:
-        """Finds the labels, and their weights."""
         self.labels = self.target.found_in(rows)
         if self.data.class_weights is not None:
             used = self.target.numbers(rows)[: self.data.train_rows]
@@ -64,16 +63,8 @@ def class_weights(
 ) -> tuple[float, ...]:
     """The weight of each class, such that rows weigh 1 on average.
 
-    The loss is then still a mean over rows, and its gradient as large as without weights.
-
-    Args:
-        setting: "balanced", which gives every class the same total weight, or weights for some
-            labels; other labels have weight 1.
-        labels: names of the classes.
-        counts: int [classes], rows of each in the training data.
-
-    Raises:
-        UserError: a weight is given for a name that is not a label.
+    The loss is then still a mean over rows, and its gradient as large as without weights. With
+    "balanced", every class has the same total weight; `counts` are the training rows of each.
     """
     if isinstance(setting, str):
         weights = 1 / np.maximum(counts, 1)

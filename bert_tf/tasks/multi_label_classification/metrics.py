@@ -15,27 +15,8 @@ def multi_label_metrics(
 ) -> dict[str, float]:
     """Metrics of predicted sets of labels, by scikit-learn.
 
-    The means over classes leave out the classes that never occur; a warning names them.
-
-    >>> logits, given = np.array([[3.0, -3.0], [3.0, 3.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> metrics = multi_label_metrics(logits, given, thresholds=[0.5, 0.5], classes=["a", "b"])
-    >>> for name, value in metrics.items():
-    ...     print(name, round(value, 2))
-    micro_f1 0.8
-    macro_f1 0.83
-    mean_average_precision 0.75
-    label_ranking_average_precision 0.75
-    loss 0.8
-
-    Args:
-        logits: float [rows, classes].
-        given: float [rows, classes], 1 where a row has a label, else 0.
-        thresholds: the least probability with which each label is given.
-        classes: their names.
-
-    Returns:
-        `micro_f1` of all decisions together; `macro_f1` and `mean_average_precision`, means over
-        classes; `label_ranking_average_precision`; `loss`, the mean binary cross-entropy.
+    Logits, and what is given, 1 where a row has a label, else 0, are float [rows, classes]. Means
+    over classes leave out the classes that never occur; a warning names them.
     """
     from sklearn import metrics
 
@@ -71,16 +52,7 @@ def multi_label_metrics(
 
 
 def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
-    """The threshold with the best F1 for each class; 0.5 for a class that never occurs.
-
-    >>> logits, given = np.array([[-2.0], [-1.0], [1.0]]), np.array([[0.0], [1.0], [1.0]])
-    >>> [round(each, 2) for each in best_thresholds(logits, given)]
-    [0.19]
-
-    Args:
-        logits: float [rows, classes].
-        given: float [rows, classes], 1 where a row has a label, else 0.
-    """
+    """The threshold with the best F1 for each class; 0.5 for a class that never occurs."""
     from sklearn import metrics
 
     thresholds = []
@@ -99,9 +71,5 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Probabilities of logits, float32.
-
-    >>> [round(float(each), 2) for each in sigmoid(np.array([-2.0, 0.0, 2.0]))]
-    [0.12, 0.5, 0.88]
-    """
+    """Probabilities of logits, float32."""
     return (0.5 * (1 + np.tanh(0.5 * logits.astype(np.float64)))).astype(np.float32)

@@ -32,12 +32,7 @@ _THRESHOLD = "threshold_"
 
 @dataclasses.dataclass(frozen=True)
 class LabelPredictions:
-    """Predictions for texts, in their order.
-
-    Attributes:
-        logits: float32 [rows, classes].
-        thresholds: the least probability with which each label is given.
-    """
+    """Predictions for texts: logits, float32 [rows, classes], and the threshold of each label."""
 
     logits: np.ndarray
     thresholds: tuple[float, ...]
@@ -47,33 +42,16 @@ class LabelPredictions:
 class MultiLabelClassifier(TextClassifier):
     """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
-    >>> from bert_tf import EncoderConfig
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late".split())
-    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-    >>> labels, thresholds = ["delivery", "food"], {"delivery": 0.0, "food": 1.0}
-    >>> clf = MultiLabelClassifier(Encoder(config), tokenizer, labels, thresholds=thresholds)
-    >>> answer = clf.predict("It came late")
-    >>> answer["labels"]  # a threshold of 0 is always reached
-    ['delivery']
-    >>> {label: round(each, 1) for label, each in answer["probabilities"].items()}  # untrained
-    {'delivery': 0.5, 'food': 0.5}
-
     `fit` takes a list of labels for each text; the list may be empty. Each label has a probability
     of its own, and is given if that reaches its threshold. Called with the encoder's inputs, the
     model returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0
     and 1.
 
     Args:
-        encoder, tokenizer: what reads the texts.
-        labels, pair, max_length, dropout: as for `TextClassifier`, also `long_text` and others.
-        multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
             in their order; labels that are not named have 0.5. None uses the thresholds with the
             best F1 on the validation data of each `fit`, and 0.5 before these are known.
-
-    Raises:
-        UserError: as `TextClassifier`; a threshold of a label that does not exist, or one that is
-            not from 0 to 1.
+        others: as for `TextClassifier`.
     """
 
     predicts = "labels"

@@ -21,21 +21,13 @@ NOTE = "Each point is a text of the dev data: the pooled vector, which the head 
 
 
 class DevRows(NamedTuple):
-    """Some rows of the dev data; each is one point, or a point for each text of its group.
-
-    Attributes:
-        data: the rows.
-        outputs: what `infer` of the model returns.
-        targets: [rows, ...], what is given.
-        vectors: float32 [points, hidden], what the head reads.
-        texts: of each point.
-    """
+    """Some rows of the dev data; each is one point, or a point for each text of its group."""
 
     data: Columns
-    outputs: Any
-    targets: np.ndarray
-    vectors: np.ndarray
-    texts: list[str]
+    outputs: Any  # of `infer`
+    targets: np.ndarray  # [rows, ...], what is given
+    vectors: np.ndarray  # float32 [points, hidden], what the head reads
+    texts: list[str]  # of each point
 
 
 class PooledPictures(Pictures):
@@ -110,11 +102,10 @@ class GroupPictures(PooledPictures):
         # The text with the highest score comes first.
         first, others = self.accepted[0]
         text, group = text_of(row, first), list_of(row, others)
-        seconds = tf.constant(self.seconds(group))
-        features = self._preprocess((tf.constant([text] * len(group)), seconds))
+        read = self.seconds(group)
+        features = self._preprocess((tf.constant([text] * len(group)), tf.constant(read)))
         scores = self._scores(features).numpy()
         order = np.argsort(-scores, kind="stable").tolist()
-        read = self.seconds(group)
         seen = [
             self._seen(f"{i + 1}: {group[i]}", without_padding(features, i), text, read[i])
             for i in order

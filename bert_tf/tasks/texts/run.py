@@ -38,7 +38,6 @@ class TextTask(Task):
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
-        """GLUE's own metric for a task of GLUE."""
         task = text_files.glue_task(config.data)
         return GLUE[task].metrics[0] if task else cls.best_metric
 
@@ -69,7 +68,6 @@ class TextTask(Task):
         return rows.first(self.data.train_rows)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the model."""
         pair = len(text_files.text_columns(self.data)) == 2
         # The pooling of the initial checkpoint, or else the mean for few texts.
         is_few = getattr(self.config.train, "few_shot", False)
@@ -86,7 +84,6 @@ class TextTask(Task):
         return rows
 
     def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
-        """The metrics of predictions, for a task of GLUE its own; none without labels."""
         metrics = super().score(model, predictions, rows)
         benchmark = self._benchmark(rows.path)
         if not benchmark or not metrics:
