@@ -9,10 +9,7 @@ from bert_tf.text import Tokenizer
 
 
 def findings(path: str | os.PathLike) -> dict[str, str]:
-    """What the checkpoint at `path` is, and what would be lost if bert_tf opened it.
-
-    The keys are the lines that the command prints.
-    """
+    """What the checkpoint at `path` is, and what would be lost, by the names of printed lines."""
     checkpoint = from_checkpoint.find(path)
     _, report = checkpoint.weights()
     encoder, family = checkpoint.encoder, from_checkpoint.family_at(checkpoint)

@@ -30,8 +30,7 @@ from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
 _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
-# The seed that TensorFlow reports where none was set.
-_NO_SEED = 87654321
+_NO_SEED = 87654321  # the seed that TensorFlow reports where none was set
 
 
 @inputs.columns_may_follow
@@ -255,10 +254,8 @@ def _settings_of(lora: Any) -> LoraConfig | None:
 
 @contextlib.contextmanager
 def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
-    """While a model is trained, with a new adapter if there are settings of one.
-
-    A model that its user has compiled then gets a new optimizer of the same settings, since the one
-    that it has may be made for other weights.
+    """While a model is trained, with a new adapter if there are settings of one. A compiled model
+    gets a new optimizer of the same settings, since its own may be made for other weights.
     """
     before, model.updates = model.updates, None
     if lora is None:
@@ -392,8 +389,7 @@ def calibrate_on(model: Any, rows: Columns, *options: Any) -> dict[str, float]:
         raise UserError("the model gives logits that are not finite; train it again")
     if targets.ndim == 1:
         logits, targets = logits[targets >= 0], targets[targets >= 0]
-    # The model may have a temperature already.
-    now = model.temperature
+    now = model.temperature  # the model may have a temperature already
     factor = uncertainty.best_temperature(logits * now, targets, now) / now
     model.rescale(factor)
     errors = [
@@ -509,10 +505,7 @@ def encoded_dataset(model: Any, dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 class _Validation(keras.callbacks.Callback):
-    """Adds the official metrics of the validation data to the logs of an epoch, as `val_…`.
-
-    It comes before all other callbacks, which find them there.
-    """
+    """Adds the official metrics as `val_…` to the logs of an epoch, before all other callbacks."""
 
     def __init__(
         self,
@@ -542,7 +535,6 @@ class _Validation(keras.callbacks.Callback):
 
 
 def _first(validation: _Validation, callbacks: Any) -> Any:
-    """All callbacks, the validation before the user's."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         validation.set_model(callbacks.model)
         callbacks.callbacks.insert(0, validation)
@@ -558,13 +550,11 @@ def random_seed() -> int:
 
 
 def _steps_of(dataset: tf.data.Dataset) -> int:
-    """The batches of a finite dataset, counted where their number is not known."""
     known = int(dataset.cardinality())
     return known if known >= 0 else int(dataset.reduce(0, lambda count, *_: count + 1))
 
 
 def _explained(error: tf.errors.InvalidArgumentError) -> Exception:
-    """A mistake in the rows of a dataset as a UserError; other errors as they are."""
     found = re.search(r"assertion failed: \[(in the dataset, [^\]]*)\]", str(error))
     # TensorFlow escapes quotation marks.
     return UserError(found[1].replace("\\'", "'")) if found else error

@@ -31,8 +31,7 @@ from bert_tf.text import Tokenizer
 
 Model = TypeVar("Model", bound=EncoderModel)
 
-# The class for checkpoints of pre-training.
-_PRETRAINED = "MaskedLM"
+_PRETRAINED = "MaskedLM"  # the class for checkpoints of pre-training
 _POOLER = "encoder/pooler/"
 # Settings of an embedder that a head on its vectors has too.
 OF_VECTORS = ("pooling", "normalize")
@@ -100,9 +99,8 @@ def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
 
 
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
-    """The model that the checkpoint describes, with new weights; options are dtype and layout.
-
-    It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
+    """The model that the checkpoint describes, with new weights, of dtype and layout in the
+    options. It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
     """
     description = checkpoint.description
     if (family := registry.family_of(description.model)) is not None:
@@ -210,7 +208,6 @@ def built(
 
 
 def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
-    """Fields of a checkpoint as arguments of a constructor."""
     known = {*_arguments(cls), "num_classes"}
     for name in fields:
         if name not in known:
@@ -234,8 +231,7 @@ def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
     if run is None:
         return Origin(source=str(path))
     config = trained_with(run)
-    # The metrics are of the checkpoint that the run ends with.
-    file = run / of_run.METRICS_FILE
+    file = run / of_run.METRICS_FILE  # the metrics are of the checkpoint that the run ends with
     is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
     metrics = read_json(file) if is_last else None
     return Origin(str(path), config.task, config.model_dump(mode="json"), metrics)

@@ -22,9 +22,7 @@ Result = TypeVar("Result")
 
 def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Takes two columns one after the other, as in `predict(queries, passages)`, for their tuple.
-
-    A column where the method has its batch size shows that there are two. A model that may also
-    take one column takes a tuple only.
+    The second stands where the method has its batch size. Models that may take one need a tuple.
     """
     place = [*inspect.signature(method).parameters].index("batch_size")
 
@@ -59,8 +57,7 @@ def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def is_for_keras(x: Any) -> bool:
     """Whether inputs are for Keras itself: ids by name, or an object that gives batches of them.
-
-    Everything else is taken as strings, so that the error message names the wrong value.
+    All else is taken as strings, so that the error message names the wrong value.
     """
     if isinstance(x, tf.data.Dataset):
         first = tf.nest.flatten(inputs_of(x.element_spec))
@@ -97,10 +94,7 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
 
 
 def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
-    """Inputs and targets as they are, but those in a table, as the columns that it names.
-
-    Columns are named as in files, see `TaskModel.named`; `y` may name that of the targets.
-    """
+    """Inputs and targets, which `y` may name, as they are; of a table, its columns, see `named`."""
     if not arrow.is_table(x):
         return x, y
     table = arrow.of_object(x, what)
@@ -116,10 +110,7 @@ def inputs_of(element: Any) -> Any:
 
 
 def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tuple[Any, Any]:
-    """Inputs and targets in a batched dataset of strings, or in so many batches of it.
-
-    The inputs are a list, or a tuple of lists; the targets are None if there are none.
-    """
+    """The inputs and targets (or None) in a dataset of strings, or in so many of its batches."""
     if steps is not None:
         dataset = dataset.take(steps)
     elif dataset.cardinality() == tf.data.INFINITE_CARDINALITY:

@@ -37,19 +37,16 @@ from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 
 SUFFIX = ".keras"
-# The version of what `get_config` of a task model returns.
-FORMAT = 1
+FORMAT = 1  # the version of what `get_config` of a task model returns
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
-# Most bytes of everything but the weights.
-_LONGEST = 2**24
+_LONGEST = 2**24  # most bytes of everything but the weights
 # The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
 _COUNTS = re.compile(r"^/optimizer/|/seed_generator[^/]*/")
-# The least number of weights of an encoder's layer.
-_WEIGHTS_OF_LAYER = 12
+_WEIGHTS_OF_LAYER = 12  # the least number of weights of an encoder's layer
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
 # What a model may be compiled with: the classes and functions of these modules, those that other
 # packages have registered, and our own classes of these kinds.
@@ -118,10 +115,7 @@ def _names(weights: bytes) -> set[str]:
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
-    """Names a field that is not of the constructor's type; None if all fields are.
-
-    Only arguments of plain types are checked; `hints` are the types of further fields.
-    """
+    """Names a field of plain type that is not of the constructor's type, or of that in `hints`."""
     known = typing.get_type_hints(cls.__init__) | hints
     for name, value in fields.items():
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
@@ -196,7 +190,6 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """All objects inside a JSON value."""
     if depth > _MOST_DEPTH:
         raise _Damage("its configuration is nested too deeply")
     if isinstance(value, dict):
@@ -285,8 +278,11 @@ def _check_compiled(path: Path, config: Any) -> None:
         name = node.get("registered_name")
         is_function = class_name == "function" and isinstance(node.get("config"), str)
         if isinstance(name, str) and name in registered:
+            found = registered[name]
             # A program trusts what it has registered itself.
-            is_known = not name.startswith(_PACKAGE) or _is_kind(registered[name])
+            is_known = not name.startswith(_PACKAGE) or (
+                isinstance(found, type) and issubclass(found, _KINDS)
+            )
             if not is_known or name.rpartition(">")[2] != class_name and not is_function:
                 raise _refusal(path, node)
         elif is_function and module in ("builtins", *_COMPILED):
@@ -301,10 +297,6 @@ def _check_compiled(path: Path, config: Any) -> None:
             or "__" in class_name
         ):
             raise _refusal(path, node)
-
-
-def _is_kind(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, _KINDS)
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
@@ -324,7 +316,6 @@ def _check_patterns(node: Mapping[str, Any]) -> None:
 
 
 def _largest(value: Any) -> int:
-    """The largest whole number inside a JSON value."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
@@ -333,7 +324,6 @@ def _largest(value: Any) -> int:
 
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
-    """The error message for a part that does not belong to a model."""
     name = shown(node.get("class_name"))
     if node.get("class_name") in ("__lambda__", "Lambda"):
         return UserError(f"{path} contains code ({name}), which bert_tf never runs; do not load it")

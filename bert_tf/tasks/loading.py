@@ -26,8 +26,7 @@ from bert_tf.tasks.from_checkpoint import (
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-# The folders of an export of kind hub.
-_PAIR = ("preprocessor", "encoder")
+_PAIR = ("preprocessor", "encoder")  # the folders of an export of kind hub
 
 
 def load(

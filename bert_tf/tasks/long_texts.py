@@ -22,9 +22,8 @@ MAX, ATTENTION = "max", "attention"
 
 
 def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
-    """Makes a task model read long texts as arguments of `TextClassifier` say.
-
-    `of_windows` are `window_pooling`, `stride` and `max_windows`.
+    """Makes a task model read long texts as `TextClassifier` says; `of_windows` are its
+    `window_pooling`, `stride` and `max_windows`.
     """
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
     for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):
@@ -54,10 +53,8 @@ def reader(model: Any) -> TextReader:
 
 
 def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Tensor]:
-    """Cuts rows that hold their windows end to end, [rows, tokens], into a list of windows.
-
-    Returns the encoder's inputs, [windows, seq_len], and the row of each window, int32 [windows],
-    which is -1 for padding. If the model reads no windows, each row is one window.
+    """The windows [windows, seq_len] of rows that hold them end to end, [rows, tokens], and the row
+    of each, int32 [windows], -1 for padding. Where a model reads no windows, each row is one.
     """
     shape = tf.shape(inputs["input_mask"])
     if model.long_text != WINDOWS:
@@ -85,9 +82,8 @@ def outputs(model: Any, windows: TextWindows) -> Any:
 
 
 def pooled(model: Any, windows: Scored, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """float32 [batch, width]: the vectors of the windows of each row as one.
-
-    `rows`, int32 [windows], are the rows of the windows, -1 for padding.
+    """float32 [batch, width]: the vectors of the windows of each row as one. `rows`, int32
+    [windows], are -1 for padding.
     """
     vectors, scores = windows
     if model.window_pooling == MAX:

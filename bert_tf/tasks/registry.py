@@ -35,8 +35,7 @@ _OWN = (
     "next_sentence",
     "embedding",
 )
-# Tasks that are not families, whose names are taken.
-_TAKEN = ("pretraining",)
+_TAKEN = ("pretraining",)  # tasks that are not families, whose names are taken
 
 _registered: dict[str, TaskFamily] = {}
 
@@ -95,10 +94,7 @@ def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
 
 @functools.cache
 def _read_entry_points() -> None:
-    """Registers the families of installed packages. A warning names those that cannot be used.
-
-    A package may have registered its family itself before.
-    """
+    """Registers the families of installed packages. A warning names those that cannot be used."""
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         package = entry.dist.name if entry.dist else entry.value
         try:

@@ -70,10 +70,8 @@ from bert_tf.training.adapter import without_adapter
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
 PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
-# Texts that are tokenized at a time.
-_CHUNK = 1024
-# Rows whose tokens are counted at a time.
-_COUNTED = 2**16
+_CHUNK = 1024  # texts that are tokenized at a time
+_COUNTED = 2**16  # rows whose tokens are counted at a time
 # Requests of one text, and of two.
 _EXAMPLES = {
     1: (["What a lovely film."],),
@@ -132,8 +130,7 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # Whether the ends of longer texts are cut off; other models read such texts in windows.
     cuts_texts: ClassVar[bool] = True
-    # As in `Network`.
-    reads_rows: ClassVar[bool] = False
+    reads_rows: ClassVar[bool] = False  # as in `Network`
     # The arguments by which one call of `predict` differs from another: settings, which `export`
     # takes too, or arguments of `asked`.
     answer_options: ClassVar[tuple[str, ...]] = ()
@@ -150,10 +147,8 @@ class TaskModel(EncoderModel):
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
-    # What logits are divided by where they become probabilities.
-    temperature: float = 1.0
-    # The least probability of an answer; below it there is none.
-    abstain: float | None = None
+    temperature: float = 1.0  # what logits are divided by where they become probabilities
+    abstain: float | None = None  # the least probability of an answer; below it there is none
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
@@ -161,8 +156,7 @@ class TaskModel(EncoderModel):
     # The folder in which the next `examples` keeps tokenized rows; None is memory. See
     # `mapped.joined`.
     tokens: Path | None = None
-    # Whether a row is two texts; None lets the first `fit` decide.
-    pair: bool | None = False
+    pair: bool | None = False  # whether a row is two texts; None lets the first `fit` decide
     # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
     long_text: str = long_texts.TRUNCATE
     cut: Cut = "end"
@@ -268,7 +262,6 @@ class TaskModel(EncoderModel):
         return self._with(_network=network, _functions=UserDict())
 
     def _with(self, **attributes: Any) -> Self:
-        """This model, with the same weights, and other attributes."""
         model = object.__new__(type(self))
         # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would take the
         # metrics in it for other ones, and `fit` would report these, which stay 0.
@@ -309,9 +302,8 @@ class TaskModel(EncoderModel):
         return EncodedRows.of_arrays(joined(pieces, folder))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """How many rows have more tokens than the model reads, so that their texts are cut.
-
-        The columns are of texts, or of lists of texts of which each is packed with the others.
+        """How many rows have more tokens than the model reads, so that their texts are cut. A
+        column is of texts, or of lists of texts of which each is packed with the others.
         """
         if not self.cuts_texts:
             return 0
@@ -362,7 +354,6 @@ class TaskModel(EncoderModel):
 
     def make_head(self, outputs: int | None, name: str, dropout: float | None = None) -> None:
         """Makes the default head: dropout on the pooled output, and a linear layer of this name.
-
         `outputs` None leaves the layer to `name_classes`. `dropout` None takes the encoder's rate.
         """
         self.dropout = head_dropout(self, dropout)
@@ -370,7 +361,6 @@ class TaskModel(EncoderModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         for layer in (self.window_attention, self.dropout, self.classifier):
             if layer is not None and not layer.weights:
                 layer.build((None, self.pooled_width))
@@ -395,7 +385,6 @@ class TaskModel(EncoderModel):
         return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
 
     def windows_of(self, inputs: Features, training: bool = False) -> long_texts.Scored:
-        """The vectors of windows and their scores."""
         vectors = tf.cast(self.vectors_of(inputs, training), tf.float32)
         scorer = self.window_attention
         scores = scorer(vectors)[:, 0] if scorer else self.window_scores(inputs)
@@ -528,10 +517,8 @@ class TaskModel(EncoderModel):
         return rows.checked(columns, target)
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
-        """The inputs in a table as a dict of columns, and the targets, which may be None.
-
-        Columns are named as inputs are, or as in files. `target` is the name of a column, or the
-        targets themselves; None is one of `target_columns`.
+        """The inputs in a table as a dict of columns, named as inputs are or as in files, and the
+        targets or None. `target` is their column, None one of `target_columns`, or the targets.
         """
         names = table.named(self.other_names)
         x = {name: table.column(column) for name, column in names.items()}
@@ -558,7 +545,6 @@ class TaskModel(EncoderModel):
         )
 
     def is_compiled_by_user(self) -> bool:
-        """Whether the model was compiled, and not by `fit` itself."""
         return self.compiled and not self._compiled_by_fit
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
@@ -835,14 +821,13 @@ class TaskModel(EncoderModel):
         known, names = {each.name: each for each in self.columns}, pictures.accepted[0]
         of_names = [known.get(name) or TextColumn(name) for name in names]
         rows, single = inputs.asked(inputs.by_name(x, columns, names), of_names)
-        texts = [
-            {
-                n: plain(v) if isinstance(v, str | bytes) else [*map(plain, v)]
-                for n, v in row.items()
-            }
-            for row in rows
+
+        def of_text(value: Any) -> str | list[str]:
+            return plain(value) if isinstance(value, str | bytes) else [*map(plain, value)]
+
+        found = [
+            pictures.explain({name: of_text(value) for name, value in row.items()}) for row in rows
         ]
-        found = [*map(pictures.explain, texts)]
         return found[0] if single else found
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
@@ -882,9 +867,8 @@ class TaskModel(EncoderModel):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The inputs of a row, as `fit` and `predict` take them.
-
-        A family whose models all have the same inputs says so with an attribute of its class.
+        """The inputs of a row, as `fit` and `predict` take them; an attribute of the class if they
+        are the same for all models of the family.
         """
         return PAIR if self.pair else ONE
 
@@ -894,9 +878,8 @@ class TaskModel(EncoderModel):
         """What is to be learned of a row; None if a row has it in itself."""
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """The outputs of `serving_default`, each [batch, ...], from what `call` computes.
-
-        A family that defines `signatures` may do without.
+        """The outputs of `serving_default`, each [batch, ...], from what `call` computes. A family
+        that defines `signatures` may do without.
         """
         raise NotImplementedError
 
@@ -908,10 +891,7 @@ class TaskModel(EncoderModel):
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """One row of the outputs of `serving_default`, each [batch, ...], as a Python value.
-
-        `place` is the row's place in the batch, and `row` is what was asked.
-        """
+        """One row of the outputs of `serving_default`, its place in them, as a Python value."""
 
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
@@ -926,15 +906,11 @@ class TaskModel(EncoderModel):
         return np.stack(taken) if isinstance(predictions, np.ndarray) else taken, rows.take(places)
 
     def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`; {} if they are built in, or by default those of
-        `predicts`."""
+        """Loss and metrics for `compile`, by default of `predicts`; {} if they are built in."""
         return _LOSSES[self.predicts]() if self.predicts else {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
-        """What of the outputs of `call` for some rows a student learns from its teacher.
-
-        Of the targets only the form is used, such as which tokens count.
-        """
+        """What a student learns of the outputs of `call`; of the targets only the form is used."""
         if self.predicts is None:
             raise UserError(
                 f"a {type(self).__name__} cannot be distilled: its class does not define matched"
@@ -942,10 +918,8 @@ class TaskModel(EncoderModel):
         return [Matched(self.predicts, outputs if outputs.shape.rank > 1 else outputs[:, None])]
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps values found on dev data, such as a threshold; by default there are none.
-
-        They are in the `official_metrics` of the dev data, with the `temperature` of a calibrated
-        model; {} forgets what was found.
+        """Keeps values found on dev data, such as a threshold, from their `official_metrics` and
+        the `temperature` of a calibrated model; {} forgets what was found.
         """
         if not metrics and self.temperature != 1.0:
             logger.info("training sets the temperature back to 1; calibrate again afterwards")
@@ -973,10 +947,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
-        """The arguments of the constructor that name the outputs of a checkpoint's head.
-
-        `names` are those that the checkpoint has, () if it has none.
-        """
+        """What names the outputs of a checkpoint's head in the constructor; `names` may be ()."""
         return {"labels": names or range(count)} if cls.has_labels else {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -1011,27 +982,23 @@ class TaskModel(EncoderModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
-        """Encodes rows to train on; each is tokenized once. Targets may be None.
-
-        `class_weight` maps classes to the weights of their rows; other rows have weight 1.
+        """Encodes rows to train on, each once; targets may be None. `class_weight` maps classes to
+        the weights of their rows; other rows have weight 1.
         """
-        targets = cast(Target, self.target).numbers(rows)
-        return TrainingRows(
-            self.encoded(rows.values), targets, _weights(rows, targets, class_weight)
-        )
+        targets, weights = cast(Target, self.target).numbers(rows), rows.weights
+        if class_weight is not None:
+            of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
+            weights = of_rows if weights is None else weights * of_rows
+        return TrainingRows(self.encoded(rows.values), targets, weights)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights.
-
-        `x` is a tuple of columns.
-        """
+        """As `examples`, in a graph, for a batch of a dataset, where `x` is a tuple of columns."""
         features, targets = self.packed(x), cast(Target, self.target).encoded(y)
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """The predictions for all rows, in their order, for `official_metrics`.
-
-        By default what `call` computes for each row, calibrated, float32 [rows, ...].
+        """The predictions for all rows, for `official_metrics`: by default what `call` computes for
+        each row, calibrated, float32 [rows, ...].
         """
         found = each_answer(
             self,
@@ -1044,17 +1011,15 @@ class TaskModel(EncoderModel):
         return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
-        """What `call` computes for strings, in bounded memory however large the batch.
-
-        Rows with the same token ids have the same output, that of the first of them.
+        """What `call` computes for strings, in bounded memory however large the batch. Rows with
+        the same token ids have the same output, that of the first of them.
         """
         texts = [given[name] for name in self.input_names]
         return long_texts.outputs(self, self.read(texts))
 
     def signatures(self) -> dict[str, Signature]:
-        """The signatures of the model by name; "serving_default" is one of them.
-
-        They compute with `network`. Those that only evaluation calls are `is_inner`.
+        """The signatures of the model by name, "serving_default" and others, which compute with
+        `network`. Those that only evaluation calls are `is_inner`.
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -1066,10 +1031,8 @@ class TaskModel(EncoderModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """The signatures of an export that takes the encoder's inputs instead of strings.
-
-        They use operations of TensorFlow's core alone. The inner one, NETWORK, is what Python makes
-        answers to strings of: by default what `call` computes.
+        """The signatures of an export that takes the encoder's inputs; all their operations are of
+        TensorFlow's core. Python answers strings with the inner one, NETWORK, by default `call`.
         """
         return {
             "serving_default": of_ids(self, lambda given: self.decoded(self.scores_of_ids(given))),
@@ -1100,10 +1063,7 @@ class TaskModel(EncoderModel):
         verbose: int | str = "auto",
         **options: Any,
     ) -> Any:
-        """Answers of a model of this class, or of an export of one; see `predict`.
-
-        `x` is a column, a tuple of columns, or a dict of them by name.
-        """
+        """Answers of a model of this class, or of an export of one, to inputs as for `predict`."""
         of_asked = inspect.signature(cls.asked).parameters if options else ()
         asked = {name: options.pop(name) for name in of_asked if name in options}
         rows, single, signature = cls.asked(model, x, **asked)
@@ -1129,10 +1089,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
-        """A model, or an export of one, that answers with other settings: a copy, or itself.
-
-        An option of None is the model's own.
-        """
+        """A model or an export, or a copy of it with other settings; None keeps a setting."""
         if not options:
             return model
         arguments, changed = inspect.signature(cls.__init__).parameters, {}
@@ -1180,9 +1137,8 @@ def in_chunks(
     title: str = "tokenizing",
     unit: str = "rows",
 ) -> Iterator[list[tf.Tensor]]:
-    """Columns of texts as tensors, string [rows] each, of so many rows at a time.
-
-    `first` chunks are left out. Progress is shown under the title.
+    """Columns of texts as tensors, string [rows] each, of so many rows at a time, with progress
+    under the title. `first` chunks are left out.
     """
     rows = len(columns[0])
     with Progress(title, rows, first * size, unit) as progress:
@@ -1190,15 +1146,6 @@ def in_chunks(
             chunk = [[*map(encoded, column[start : start + size])] for column in columns]
             yield [tf.constant(texts, tf.string) for texts in chunk]
             progress.update(min(start + size, rows), line=True)
-
-
-def _weights(
-    rows: Columns, classes: np.ndarray, class_weight: Mapping[int, float] | None
-) -> np.ndarray | None:
-    if class_weight is None:
-        return rows.weights
-    of_rows = np.array([class_weight.get(int(each), 1.0) for each in classes], np.float32)
-    return of_rows if rows.weights is None else rows.weights * of_rows
 
 
 _LOSSES: Mapping[str, Callable[[], dict[str, Any]]] = {

@@ -11,14 +11,10 @@ import numpy as np
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 
-# Bins of probabilities, as in the paper.
-BINS = 15
-# The logarithm of the highest temperature; the lowest is as far below 1.
-_MOST = np.log(100.0)
-# How many samples a bootstrap draws.
-RESAMPLES = 1000
-# Draws rows, int [n], of so many.
-Draw = Callable[[int], np.ndarray]
+BINS = 15  # bins of probabilities, as in the paper
+_MOST = np.log(100.0)  # the logarithm of the highest temperature; the lowest is as far below 1
+RESAMPLES = 1000  # how many samples a bootstrap draws
+Draw = Callable[[int], np.ndarray]  # draws rows, int [n], of so many
 # What `calibrate` returns, and what the metrics of a run have of it.
 CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
 
@@ -45,11 +41,9 @@ def reliability(
 
 
 def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The probability of each prediction, float [n], and whether it is right, bool [n].
-
-    The targets of logits, float [rows, classes], are the classes, int [rows], of which the most
-    probable one is predicted; or float [rows, classes] of 0 and 1: then each label is a prediction,
-    that it is given or not, at a probability of 0.5.
+    """The probability of each prediction, float [n], and whether it is right, bool [n]: of the most
+    probable class of each row, where targets are int [rows]; or, where they are float
+    [rows, classes] of 0 and 1, of each label, given or not, at a probability of 0.5.
     """
     from scipy import special
 
@@ -61,7 +55,6 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
     """The temperature, from 0.01 to 100, with the greatest likelihood of the targets; see `graded`.
-
     If all predictions are right, ever lower ones are likelier, and it is `now`.
     """
     from scipy import optimize, special
@@ -103,8 +96,7 @@ def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, 
             found.append(score(model, *drawn))
     finally:
         logger.disabled = False
-    # A threshold is no metric.
-    names = [name for name in found[0] if "threshold" not in name]
+    names = [name for name in found[0] if "threshold" not in name]  # a threshold is no metric
     return {name: np.array([each[name] for each in found]) for name in names}
 
 

@@ -22,12 +22,9 @@ def accumulated(
     weights: list[tf.Variable],
     unrolled: bool = False,
 ) -> Gradients:
-    """The sums of `gradients_of`, which takes rows of `batch`, over so many parts of the batch.
-
-    Rows are dealt out in turn, so that every part is a fair sample of the batch. If the number of
-    rows is not a multiple of `parts`, some parts have one row more than others. The graph contains
-    each part separately if it is `unrolled`: in a loop, XLA cannot determine the size of a part if
-    the batch size is not known in advance.
+    """The sums of `gradients_of` over so many parts of the batch, whose rows are dealt out in turn,
+    so that every part is a fair sample; the first parts may have one row more. `unrolled`, the
+    graph has no loop, in which XLA cannot find the size of a part if that of the batch is unknown.
     """
     if parts == 1:
         return gradients_of(batch)
@@ -56,7 +53,6 @@ def in_parts(
     unrolled: bool = False,
 ) -> tf.Tensor:
     """What `compute` gives for the parts of `accumulated`, float32 [batch, ...], in row order.
-
     `shape` is that of the result of a part, [rows, ...], as far as it is known.
     """
     if unrolled:

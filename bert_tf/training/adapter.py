@@ -27,10 +27,8 @@ _Pairs = tuple[Pair | None, ...]
 
 
 class Adapter:
-    """The updates of an `EncoderModel`'s encoder, to be made in the scope of the model's strategy.
-
-    Frozen layers of the encoder get no update. `weights` are A [input, rank] and B [rank, columns]
-    of each update; `generators` are the states of the dropout.
+    """The updates of a model's encoder, to be made in the scope of its strategy; frozen layers get
+    none. `weights` are A [input, rank] and B [rank, columns] of each update.
     """
 
     def __init__(self, model: Any, settings: LoraConfig):
@@ -100,7 +98,6 @@ class Adapter:
         return Updates(rank, scale * rank, self._settings.dropout, arrays)
 
     def attach(self) -> None:
-        """Lets the model compute with the updates, and train nothing else of its encoder."""
         for linear, pairs in self._updated:
             linear.update = functools.partial(self._product, pairs)
         self._set(self)

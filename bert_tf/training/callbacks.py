@@ -25,11 +25,9 @@ class OthersFailed(UserError):
 
 @dataclasses.dataclass(eq=False)
 class Callbacks:
-    """Calls callbacks as Keras's `fit` does, where an epoch is what is between two evaluations.
-
+    """Calls callbacks as Keras's `fit` does, where an epoch is what is between two evaluations, and
     `on_train_begin` begins a session of a run. `on_train_end` comes before the last checkpoint, so
     that this contains what it does to the weights. `on_epoch_end` gets the dev metrics as `val_…`.
-    A callback that sets `model.stop_training` ends the run, which has `total` updates.
     """
 
     made: Named
@@ -60,7 +58,6 @@ class Callbacks:
         self.call("on_train_batch_begin", step - self._begun, {})
 
     def batch_end(self, model: keras.Model, step: int, logs: dict[str, float]) -> None:
-        """Ends the update that made `step` of them."""
         self._logs = logs
         self.call("on_train_batch_end", step - self._begun - 1, logs)
         self.evaluations.stopped |= bool(self.made and model.stop_training)
@@ -78,7 +75,6 @@ class Callbacks:
             self.call("on_train_end", logs)
 
     def call(self, method: str, *arguments: object) -> None:
-        """Calls a method of each callback. Raises OthersFailed if that fails."""
         for name, callback in self.made:
             try:
                 getattr(callback, method)(*arguments)

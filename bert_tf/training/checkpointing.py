@@ -48,20 +48,16 @@ _IN_WORDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run.
-
-    Regular checkpoints are saved every `every` updates. Others, saved on SIGTERM or after some
-    minutes, are deleted first once they are not the newest: a run that was stopped and resumed ends
-    with the same checkpoints as one that was not. So many are `kept`: the newest, then regular
-    ones, and then others, later ones first, besides the one that the run would end with.
+    """The checkpoints of one run. So many are `kept`: the newest, then regular ones, then others,
+    later ones first; and also the one that the run would end with. As those saved on SIGTERM or
+    after some minutes go first, a run that was resumed ends with the same ones as one that was not.
     """
 
     folder: Path
     description: Description
     kept: int
-    every: int
-    # Of several processes that train together, one writes.
-    writes: bool = True
+    every: int  # updates between regular ones
+    writes: bool = True  # of several processes that train together, one writes
     # Fingerprints by TRAINING_DATA, DEV_DATA and TEACHER; those that are missing are not compared.
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -84,10 +80,8 @@ class Checkpoints:
         synchronize(self.folder.parent)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
-        """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
-
-        A damaged one is skipped with a warning; the next `save` deletes it. Returns the number of
-        updates done, 0 when there is no checkpoint.
+        """Puts the newest sound checkpoint into `model`, its optimizer and `evaluations`; returns
+        the number of updates done. A damaged one is skipped; the next `save` deletes it.
         """
         folder = newest_sound(self.folder, damage)
         if folder is None:
@@ -102,7 +96,6 @@ class Checkpoints:
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:
-        """Puts the weights of the checkpoint of `step` into `model`, after training."""
         folder = fetched(step_folder(self.folder, step))
         problem = damage(folder)
         if problem is not None:

@@ -27,10 +27,8 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Cluster:
-    """The processes of one run, which take every step together; mostly there is only one.
-
-    All methods wait for the other processes, which must call the same ones in the same order. The
-    `chief` is the process that writes.
+    """The processes of one run, which take every step together, of which the `chief` writes; mostly
+    there is only one. All methods wait for the others, which must call the same in the same order.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -58,13 +56,11 @@ class Cluster:
         return flag if self.alone else bool(self._sum([flag])[0])
 
     def wait(self) -> None:
-        """Returns once every process has called it."""
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
         """What `make` returns in the chief, the only process that calls it; elsewhere, its JSON.
-
-        A UserError in it is raised in all processes.
+        Its UserError is raised in all processes.
         """
         if self.alone:
             return make()
@@ -104,9 +100,8 @@ class Cluster:
 
 
 def assemble(settings: TrainConfig) -> Cluster:
-    """The processes that `train.strategy` names; only the chief prints what happens.
-
-    Call it before anything else uses TensorFlow.
+    """The processes that `train.strategy` names; only the chief prints what happens. Call it before
+    anything else uses TensorFlow.
     """
     cluster = Cluster(make_strategy(settings))
     if not cluster.chief:

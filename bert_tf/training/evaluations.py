@@ -14,8 +14,7 @@ def has_finite_loss(metrics: Metrics) -> bool:
 
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
     """The key by which metrics are compared: greater is better. Among equals the lower loss wins.
-
-    A model whose loss is not finite comes last; its other metrics may look good by chance.
+    Where the loss is not finite, the model comes last; other metrics may look good by chance.
     """
     value = metrics[best_metric]
     if math.isnan(value) or not has_finite_loss(metrics):
@@ -57,7 +56,6 @@ class Evaluations:
         return self.results[self._best()][0] if self.keep_best and self.results else step
 
     def is_best(self, step: int) -> bool:
-        """Whether the evaluation after `step` updates is the best so far."""
         return bool(self.results) and self.results[self._best()][0] == step
 
     @property

@@ -68,10 +68,8 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
 
 @dataclasses.dataclass(eq=False)
 class AfterUpdate(keras.callbacks.Callback):
-    """What follows each update of a run: check, log, evaluate, save, stop.
-
-    The curves of training are means since the last line of the log; in pre-training, an evaluation
-    also starts new means.
+    """What follows each update of a run: check, log, evaluate, save, stop. The curves of training
+    are means since the last line of the log; in pre-training, an evaluation also starts new means.
     """
 
     settings: TrainConfig
@@ -92,9 +90,8 @@ class AfterUpdate(keras.callbacks.Callback):
         self._saved = time.monotonic()
 
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
-        """Begins a phase, with the evaluation that SIGTERM cut short, if there was one.
-
-        `evaluate` gives dev metrics of the model as it is, or None if SIGTERM cuts it short.
+        """Begins a phase, with the evaluation that SIGTERM cut short, if there was one; `evaluate`
+        gives None if SIGTERM cuts it short.
         """
         self._phase, self._evaluate = phase, evaluate
         if self._evaluate_if_due() or self.preemption.asked:
@@ -186,11 +183,10 @@ def train(
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    The model is compiled in the scope of the cluster's strategy. `evaluations` is filled with the
-    results of this session and of those before. Afterwards the chief's model has the weights that
-    the run ends with. Every process of a cluster calls the `callbacks`, as `Callbacks` says. If one
-    of them or a metric fails, the last update is saved. Returns the time of the last update, by
-    `time.monotonic`; None if all updates were done before.
+    It is compiled in the scope of the cluster's strategy. `evaluations` is filled with all results.
+    Afterwards the chief's model has the weights that the run ends with. All processes call the
+    `callbacks`; if one of these or a metric fails, the last update is saved. Returns the time of
+    the last update, by `time.monotonic`; None if all updates were done before.
     """
     total = phases[-1].end
     # If variables are created while Keras traces the step, Keras traces it twice.

@@ -17,8 +17,7 @@ from bert_tf.training.evaluations import Metrics, has_finite_loss
 
 Batches = Callable[[int, int, int], tf.data.Dataset]
 
-# After so many skipped updates in a row, skipping more does not help.
-_IN_A_ROW = 10
+_IN_A_ROW = 10  # after so many skipped updates in a row, skipping more does not help
 _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
@@ -38,12 +37,9 @@ def check_dev_loss(metrics: Metrics) -> None:
 
 @dataclasses.dataclass(eq=False)
 class NonFinite:
-    """Ends training when the loss or the gradient is not finite, or warns of skipped updates.
-
-    After the last update the weights are checked, because no further loss would show the problem.
-    The batch is written to `nonfinite-step-00001000.npz` in the folder, if there is one, with its
-    inputs, targets and weights under their own names. With `skip`, the optimizer skips such
-    updates, and training goes on, unless there are ten in a row.
+    """Ends training when the loss or the gradient is not finite, and writes the batch to `folder`.
+    With `skip`, the optimizer skips such updates, and training goes on, unless there are ten in a
+    row. After the last update the weights are checked, as no further loss would show a problem.
     """
 
     total: int  # updates of the whole run
@@ -53,7 +49,6 @@ class NonFinite:
     _in_a_row: int = 0
 
     def begin(self, model: keras.Model) -> None:
-        """Notes how many updates were skipped before."""
         self._seen = int(model.optimizer.nonfinite.numpy())
         self._in_a_row = 0
 

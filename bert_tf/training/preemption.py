@@ -25,10 +25,9 @@ class _LeftEarly(BaseException):
 
 
 class Preemption:
-    """Notes a SIGTERM while it is entered, so that training ends after a whole update.
-
-    In other threads than the main one, which cannot handle signals, it does nothing. `asked` says
-    whether SIGTERM has come; in a cluster, to any process at the last `look`.
+    """Notes a SIGTERM while it is entered, so that training ends after a whole update; in other
+    threads than the main one, which cannot handle signals, it does nothing. `asked` says whether it
+    has come, in a cluster to any process at the last `look`.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -52,9 +52,8 @@ def check_batches(strategy: tf.distribute.Strategy, settings: TrainConfig) -> No
 
 
 def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:
-    """The batches for `fit`, without end; each device gets its part of every batch.
-
-    A process makes its part of a batch once, and deals the rows to its devices in turn.
+    """The batches for `fit`, without end. A process makes its part of a batch once, and deals the
+    rows to its devices in turn.
     """
     if is_default_strategy(strategy):
         return parts(0, 1)

@@ -12,9 +12,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
-    """Curves over the steps of a run, in a file that is created with the first point.
-
-    TensorBoard shows the name of the folder. Without a folder nothing is written.
+    """Curves over the steps of a run, in a file that is created with the first point; TensorBoard
+    shows the name of its folder. Without a folder nothing is written.
     """
 
     def __init__(self, folder: Path | None):
@@ -35,11 +34,9 @@ class Scalars:
 
 
 def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metrics: Metrics) -> None:
-    """One row of TensorBoard's table of hyper-parameters.
-
-    TensorBoard finds columns and ranges in the rows by itself. It reads only one description of a
-    search (`hparams_config`), so other searches under the same folder would lose their columns.
-    Each trial has a folder of its own.
+    """One row of TensorBoard's table of hyper-parameters, in a folder of its own. TensorBoard finds
+    columns and ranges by itself; it reads only one description of a search (`hparams_config`), so
+    other searches under the same folder would lose their columns.
     """
     from tensorboard.plugins.hparams import api
 

@@ -33,8 +33,7 @@ _RECIPE = FinetuningTrain(
     adam_epsilon=1e-8,
     decay_after_warmup=True,
 )
-# There is a pair for every two texts.
-_MOST_TEXTS = 2000
+_MOST_TEXTS = 2000  # there is a pair for every two texts
 
 
 def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,10 +4,8 @@ import numpy as np
 
 
 def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """GLUE's metrics of logits, float [rows, classes], and labels, int [rows].
-
-    `f1` is of class 1 where there are two classes, as GLUE's MRPC and QQP have it, else the mean
-    over classes; `mcc` is Matthews' correlation, and `loss` the mean cross-entropy.
+    """GLUE's metrics of logits, float [rows, classes], and labels, int [rows]. `f1` is of class 1
+    of two, as GLUE's MRPC and QQP have it, else the mean over classes; `loss` is the cross-entropy.
     """
     from sklearn import metrics
 

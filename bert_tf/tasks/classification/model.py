@@ -161,7 +161,6 @@ class TextClassifier(TaskModel):
         }
 
     def device_form(self) -> DeviceForm:
-        """`probabilities` and `scores`, the logits, both float32 [1, classes]."""
         return of_scores(self, len(self.labels))
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:

@@ -17,8 +17,7 @@ from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
-# The label of rows whose labels are kept secret.
-_SECRET = "-1"
+_SECRET = "-1"  # the label of rows whose labels are kept secret
 
 
 class Classification(TextTask):
@@ -61,10 +60,8 @@ class Classification(TextTask):
 def class_weights(
     setting: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
 ) -> tuple[float, ...]:
-    """The weight of each class, such that rows weigh 1 on average.
-
-    The loss is then still a mean over rows, and its gradient as large as without weights. With
-    "balanced", every class has the same total weight; `counts` are the training rows of each.
+    """The weight of each class, such that rows weigh 1 on average: the loss is still a mean over
+    rows, and its gradient as large as without. `counts` are the training rows of each.
     """
     if isinstance(setting, str):
         weights = 1 / np.maximum(counts, 1)

@@ -6,17 +6,14 @@ import numpy as np
 
 from bert_tf.console import logger
 
-# The threshold of a label that never occurs.
-DEFAULT_THRESHOLD = 0.5
+DEFAULT_THRESHOLD = 0.5  # the threshold of a label that never occurs
 
 
 def multi_label_metrics(
     logits: np.ndarray, given: np.ndarray, thresholds: Sequence[float], classes: Sequence[str]
 ) -> dict[str, float]:
-    """Metrics of predicted sets of labels, by scikit-learn.
-
-    Logits, and what is given, 1 where a row has a label, else 0, are float [rows, classes]. Means
-    over classes leave out the classes that never occur; a warning names them.
+    """Metrics of predicted sets of labels, by scikit-learn, of logits and 0 or 1, float [rows,
+    classes]. Means over classes leave out those that never occur; a warning names them.
     """
     from sklearn import metrics
 
@@ -62,8 +59,7 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
             continue
         precision, recall, candidates = metrics.precision_recall_curve(truth, scores)
         f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
-        # The last entry of both is no threshold.
-        reached = candidates[int(np.argmax(f1[:-1]))]
+        reached = candidates[int(np.argmax(f1[:-1]))]  # the last entry of both is no threshold
         # Halfway to the next lower score, so that rounding moves no score across it.
         lower = scores[scores < reached].max(initial=0)
         thresholds.append(float((reached + lower) / 2))

@@ -26,8 +26,7 @@ from bert_tf.tasks.multi_label_classification.metrics import (
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer
 
-# What stands before the name of a label in the metrics.
-_THRESHOLD = "threshold_"
+_THRESHOLD = "threshold_"  # what stands before the name of a label in the metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,10 +81,8 @@ class MultiLabelClassifier(TextClassifier):
             raise UserError(
                 "the checkpoint gives a text any number of labels; remove multi_label=False"
             )
-        # As they were given; None lets each `fit` find them.
-        self._given_thresholds = thresholds
-        # In the order of the labels.
-        self.thresholds: tuple[float, ...] | None = None
+        self._given_thresholds = thresholds  # as they were given; None lets each `fit` find them
+        self.thresholds: tuple[float, ...] | None = None  # in the order of the labels
         kwargs |= {"pooling": pooling, "normalize": normalize}
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
@@ -103,10 +100,8 @@ class MultiLabelClassifier(TextClassifier):
         return super().given_settings | {"thresholds": self._given_thresholds}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`labels` string [batch, classes], those that are given, by their probability and padded
-        with ""; `probabilities` float32 and `classes` string [batch, classes].
-
-        The order is that of the logits; labels with the same logit are in the order of the classes.
+        """`labels` string [batch, classes], those that are given, by their logit and then by the
+        order of the classes, padded with ""; `probabilities` and `classes` as a `TextClassifier`.
         """
         names = tf.constant(self.labels)
         probabilities = tf.nn.sigmoid(self.calibrated(scores))
@@ -164,7 +159,6 @@ class MultiLabelClassifier(TextClassifier):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """The `labels` that are given, and the `probabilities` of all."""
         classes = as_json(outputs["classes"][place])
         probabilities = as_json(outputs["probabilities"][place])
         return {

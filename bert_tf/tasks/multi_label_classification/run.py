@@ -39,7 +39,6 @@ class MultiLabelClassification(TextTask):
         )
 
     def words(self, predictions: LabelPredictions, submitted: bool) -> list[str]:
-        """The labels of each text, the most probable first."""
         joined = []
         for row in sigmoid(predictions.logits):
             given = [

@@ -131,7 +131,6 @@ class MultiTargetRegressor(TextRegressor):
         return TaskModel.outputs_of(self, vectors, training=training)
 
     def device_form(self) -> DeviceForm:
-        """`scores` float32 [1, targets]."""
         return of_scores(self, len(self.targets))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
@@ -151,6 +150,5 @@ class MultiTargetRegressor(TextRegressor):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, float]:
-        """The numbers by the names of the targets."""
         names, numbers = (as_json(outputs[name][place]) for name in ("targets", "scores"))
         return dict(zip(names, numbers, strict=True))

@@ -26,10 +26,8 @@ COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.
 _CONTEXT, _FIRST_ENDING, _ANSWER = 1, 2, 6
-# The labels of rows that have none.
-_NO_LABEL = (None, "", "-1", -1)
-# JSON keys of the choices.
-_CHOICES = ("choices", "endings")
+_NO_LABEL = (None, "", "-1", -1)  # the labels of rows that have none
+_CHOICES = ("choices", "endings")  # JSON keys of the choices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +70,8 @@ def same_number(rows: Columns) -> Columns:
 
 
 def read_choices(path: Path, file_format: str) -> Columns:
-    """The rows of a file, in its order. All have as many choices, and all or none have a label.
-
-    An empty label or -1 means that there is none.
+    """The rows of a file, in its order. All have as many choices, and all or none have a label; ""
+    and -1 are none.
     """
     unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
     reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)

@@ -89,11 +89,9 @@ class NextSentence(TaskModel):
         return {"is_next": tf.nn.softmax(scores)[:, 0]}
 
     def device_form(self) -> DeviceForm:
-        """`is_next` float32 [1], and `scores`, the logits, float32 [1, 2]."""
         return of_scores(self, 2)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """`accuracy` and `loss`, the mean cross-entropy."""
         return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     @staticmethod

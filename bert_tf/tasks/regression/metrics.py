@@ -4,9 +4,8 @@ import numpy as np
 
 
 def regression_metrics(predictions: np.ndarray, targets: np.ndarray) -> dict[str, float]:
-    """GLUE's metrics of predicted numbers, float [rows]; `loss` is the mean squared error.
-
-    The correlations are 0 where all predictions or all targets are the same.
+    """GLUE's metrics of predicted numbers, float [rows], and the mean squared error as `loss`. The
+    correlations are 0 where all predictions or all targets are the same.
     """
     from scipy import stats
 

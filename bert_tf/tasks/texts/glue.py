@@ -19,16 +19,14 @@ from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file
 
-# The inputs of a model of one text, and of two.
-NAMES = {1: ("text",), 2: ("text_a", "text_b")}
+NAMES = {1: ("text",), 2: ("text_a", "text_b")}  # the inputs of a model of one text, and of two
 # CoLA's training and dev files have no header.
 _COLA = ["source", "label", "judgement", "sentence"]
 # The labelled diagnostic set has other names for the columns of MNLI.
 _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
 # The diagnostic set as the benchmark's own script names it, and as the benchmark ships it.
 _DIAGNOSTIC = ("diagnostic.tsv", "AX.tsv")
-# The label of pairs on which the people who labelled MultiNLI did not agree.
-_NO_AGREEMENT = "-"
+_NO_AGREEMENT = "-"  # the label of pairs on which the people who labelled MultiNLI did not agree
 # Microsoft's files of MRPC, GLUE's lists of its dev pairs, and the columns that name their texts.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = ("dev_ids.tsv", "mrpc_dev_ids.tsv")
@@ -57,21 +55,21 @@ _NO_YES = ("0", "1")
 _ENTAILED_OR_NOT = ("entailment", "not_entailment")
 _ENTAILED_OR_WHAT = ("contradiction", "entailment", "neutral")
 _ONE, _TWO = ("sentence",), ("sentence1", "sentence2")
+_QUESTIONS = ("question1", "question2")
+_ACCURACY, _F1 = ("accuracy",), ("f1", "accuracy")
 
 GLUE = {
     "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}),
-    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}),
+    "sst2": GlueTask(_ONE, "label", _NO_YES, _ACCURACY, {"test": "SST-2"}),
     "mrpc": GlueTask(
         ("#1 String", "#2 String"),
         "Quality",
         _NO_YES,
-        ("f1", "accuracy"),
+        _F1,
         {"test": "MRPC", "msr_paraphrase_test": "MRPC"},
         other_texts=_TWO,
     ),
-    "qqp": GlueTask(
-        ("question1", "question2"), "is_duplicate", _NO_YES, ("f1", "accuracy"), {"test": "QQP"}
-    ),
+    "qqp": GlueTask(_QUESTIONS, "is_duplicate", _NO_YES, _F1, {"test": "QQP"}),
     "stsb": GlueTask(_TWO, "score", (), ("spearman", "pearson"), {"test": "STS-B"}),
     "mnli": GlueTask(
         _TWO,
@@ -83,10 +81,10 @@ GLUE = {
         other_texts=("premise", "hypothesis"),
     ),
     "qnli": GlueTask(
-        ("question", "sentence"), "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "QNLI"}
+        ("question", "sentence"), "label", _ENTAILED_OR_NOT, _ACCURACY, {"test": "QNLI"}
     ),
-    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "RTE"}),
-    "wnli": GlueTask(_TWO, "label", _NO_YES, ("accuracy",), {"test": "WNLI"}),
+    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, _ACCURACY, {"test": "RTE"}),
+    "wnli": GlueTask(_TWO, "label", _NO_YES, _ACCURACY, {"test": "WNLI"}),
     "ax": GlueTask(
         _TWO,
         "gold_label",
@@ -99,9 +97,8 @@ GLUE = {
 
 
 def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names.
-
-    Only test files that exist are named. MRPC's may be files that `read_glue` has to make.
+    """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names. Only
+    test files that exist are named. MRPC's may be files that `read_glue` has to make.
     """
     if name == "ax":
         raise UserError(
@@ -126,10 +123,8 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
 
 
 def read_glue(path: Path, name: str) -> Columns:
-    """The rows of an official file of the task `name`; most test files have no labels.
-
-    Labelled rows of QQP with fields missing, and pairs of MNLI without an agreed label, are left
-    out and counted.
+    """The rows of an official file of the task `name`. Labelled rows of QQP with fields missing,
+    and pairs of MNLI without an agreed label, are left out and counted.
     """
     name = benchmark_at(path, name)
     header: list[str] = []

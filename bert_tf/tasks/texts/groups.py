@@ -120,7 +120,6 @@ class GroupModel(TaskModel):
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """float32 [group] for each row: the scores of its texts."""
         groups = rows.values[1]
         return each_answer(
             self,
@@ -143,7 +142,6 @@ class GroupModel(TaskModel):
         )
 
     def strings_form(self) -> StringsForm:
-        """One text with its first text, and the outputs of `device_form`."""
         second = self.input_names[1].removesuffix("s")
         return one_by_one(self, second, str, "logit", lambda logits, _: self.decoded(logits))
 
@@ -185,9 +183,8 @@ def in_groups(
 def of_rows(
     scores: Callable[[Mapping[str, tf.Tensor]], tf.Tensor], given: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-    """The same for ids, int32 [batch, group, seq_len]; a text whose mask is all 0 is padding.
-
-    `scores` takes the encoder's inputs, [rows, seq_len]. Equal rows have the same score.
+    """The same for ids, int32 [batch, group, seq_len], of which `scores` takes [rows, seq_len]; a
+    text whose mask is all 0 is padding. Equal rows have the same score.
     """
     shape = tf.shape(given["input_mask"])
     flat = tf.stack([shape[0] * shape[1], shape[2]])
@@ -227,7 +224,7 @@ def one_by_one(
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """`values` computed of `scores`, both float32 [batch, group], equal where scores of a row are."""
+    """`values`, computed of `scores`, both [batch, group], the same where a row has equal scores."""
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
     keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)

@@ -31,10 +31,7 @@ class DevRows(NamedTuple):
 
 
 class PooledPictures(Pictures):
-    """Pictures of a model whose head reads the pooled output.
-
-    A subclass of a task with runs overrides `of_dev`.
-    """
+    """Pictures of a model whose head reads the pooled output; with runs, it overrides `of_dev`."""
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
@@ -54,11 +51,9 @@ class PooledPictures(Pictures):
         return self.of_dev(DevRows(chosen, outputs, examples.targets, vectors, texts), marks)
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
-        """The pictures of some dev data."""
         raise NotImplementedError
 
     def _vectors(self, inputs: Inputs) -> np.ndarray:
-        """float32 [rows, hidden]: what the head reads."""
         encoder = self.subject.encoder
         encoded = encoder.encode(inputs, training=False)
         return pooled(encoder, encoded, inputs["input_mask"]).numpy()

@@ -22,8 +22,7 @@ class TextTask(Task):
 
     config: TextRun
     data: TextData
-    # Whether a row has the name of a class, or a number.
-    has_classes = True
+    has_classes = True  # whether a row has the name of a class, or a number
 
     def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
         super().__init__(config, labels)
@@ -47,8 +46,7 @@ class TextTask(Task):
         return text_files.find_files(self.data, split)
 
     def sources(self, split: str) -> list[Path]:
-        # Files of MRPC may be made of Microsoft's files.
-        paths = super().sources(split)
+        paths = super().sources(split)  # files of MRPC may be made of Microsoft's files
         if self.data.format != "mrpc":
             return paths
         return [source for path in paths for source in glue.mrpc_sources(path)]
@@ -93,9 +91,8 @@ class TextTask(Task):
     def write_predictions(
         self, model: TaskModel, predictions: Any, rows: Columns, folder: Path, name: str
     ) -> None:
-        """Writes a TSV file with index and prediction, the form of GLUE's submissions.
-
-        Those for a test file of GLUE are named as its server expects, unless it is the dev file.
+        """Writes GLUE's form. Predictions for a test file of GLUE, unless it is the dev file, are
+        named as its server expects.
         """
         is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
         submitted = None if is_dev else self._submitted(rows)
@@ -134,9 +131,8 @@ class TextTask(Task):
         return glue.benchmark_at(path, text_files.glue_task(self.data))
 
     def _submitted(self, rows: Columns) -> str | None:
-        """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
-
-        The predictions for the run's own test files are not to be replaced by those for others.
+        """The name of the predictions for `rows` at GLUE's server; None if it does not take them,
+        or if it would replace those for the run's own test files.
         """
         path = rows.path
         if path is None:

@@ -17,8 +17,7 @@ from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 FORMATS = (*tables.FORMATS, *arrow.FORMATS, *GLUE, "tfds")
-# In data sets of TFDS, the label of a row that has none.
-_NO_LABEL = -1
+_NO_LABEL = -1  # in data sets of TFDS, the label of a row that has none
 # The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
 # are stored in another order.
 _ROW_NUMBER = "idx"
@@ -56,9 +55,8 @@ def text_columns(data: TextData) -> tuple[str, ...]:
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test", by the suffix of their metrics' names.
-
-    For TFDS a file is the name and the split. "test" gives the configured file, or one that exists.
+    """The files of "train", "dev" or "test", by the suffix of their metrics' names; for TFDS, the
+    name and the split. "test" gives the configured file, or one that exists.
     """
     if data.format not in FORMATS:
         # The diagnostic set of GLUE is not trained on.
@@ -89,10 +87,8 @@ def read(
     needs_labels: bool = False,
     label_of: LabelOf | None = None,
 ) -> Columns:
-    """The rows of a file, or of a split of TFDS if no file has such a name.
-
-    A table that is not one of the configured files is read by its ending, if that is one of
-    `tables.FORMATS`. Labels that are empty in every row count as missing, unless they are needed.
+    """The rows of a file, or of a split of TFDS if no file has such a name. Tables that are not
+    configured are read by their ending. Where labels are not needed, empty ones count as none.
     """
     columns = text_columns(data)
     if data.format in GLUE:
@@ -169,9 +165,8 @@ def _read_table(
 
 
 def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: str) -> Columns:
-    """The rows of a split. The names of a ClassLabel are its classes; -1 means no label.
-
-    The rows of GLUE are in the order of the official files, as submissions number them.
+    """The rows of a split; the names of a ClassLabel are its classes, and -1 is no label. Rows of
+    GLUE are in the order of the official files, as submissions number them.
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
