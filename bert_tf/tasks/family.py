@@ -113,7 +113,6 @@ class TaskFamily:
         return self._class("task")
 
     def _class(self, part: str) -> Any:
-        """The class that a part is, imported if it has not been."""
         value = getattr(self, part)
         if isinstance(value, type):
             return value
@@ -140,7 +139,6 @@ class TaskFamily:
             )
 
     def _check_class(self, part: str, found: Any) -> None:
-        """Raises UserError if a part has another base than it needs, or lacks a method."""
         base = pkgutil.resolve_name(_BASES[part])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise UserError(

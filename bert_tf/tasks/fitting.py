@@ -1,6 +1,7 @@
 """Training and evaluation on strings: Keras's `fit` and `evaluate`, and what they prepare."""
 
 import contextlib
+import dataclasses
 import inspect
 import random
 import re
@@ -141,7 +142,7 @@ def fit(
                 "the dataset contains weights, which Keras does not combine with "
                 "class_weight; multiply the weights in the dataset instead"
             )
-        class_weight = _weights_by_number(model, class_weight)
+        options["class_weight"] = _weights_by_number(model, class_weight)
         batches, steps = encoded_dataset(model, x), steps_per_epoch or _steps_of(x)
     else:
         rows = model.given(x, y, sample_weight, may_lack_targets=teacher is not None)
@@ -158,13 +159,8 @@ def fit(
         first = (model._epochs_drawn + initial_epoch) * steps
         batches = model._batches(examples, batch_size, seed, first, shuffle)
         model._epochs_drawn += epochs - initial_epoch
-        class_weight, steps_per_epoch = None, steps
-    validation_batch_size = validation_batch_size or batch_size
-    options |= {
-        "class_weight": class_weight,
-        "steps_per_epoch": steps_per_epoch,
-        "validation_batch_size": validation_batch_size,
-    }
+        options |= {"class_weight": None, "steps_per_epoch": steps}
+    options["validation_batch_size"] = size = validation_batch_size or batch_size
     is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
     if not inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
         if not isinstance(validation_data, Columns):
@@ -172,9 +168,7 @@ def fit(
         # What is wrong with them shows before the training.
         if model.target is not None and validation_data.targets is not None:
             model.target.numbers(validation_data)
-        validation = _Validation(
-            model, validation_data, validation_batch_size, verbose, validation_freq
-        )
+        validation = _Validation(model, validation_data, size, verbose, validation_freq)
         options |= {"callbacks": _first(validation, callbacks), "validation_data": None}
     with _taught(model, teacher, distillation, labelled), _adapted(model, adapter):
         if not model.is_compiled_by_user():
@@ -212,7 +206,6 @@ def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
 def _check_unlabelled(
     model: Any, sample_weight: Any, class_weight: Any, validation_data: Any
 ) -> None:
-    """Raises UserError if `fit` was given what only rows with labels have."""
     for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
         if value is not None:
             raise UserError(
@@ -227,7 +220,6 @@ def _check_unlabelled(
 
 @contextlib.contextmanager
 def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) -> Iterator[None]:
-    """While this model learns from a teacher, if there is one."""
     if teacher is None:
         yield
         return
@@ -254,8 +246,8 @@ def _settings_of(lora: Any) -> LoraConfig | None:
 
 @contextlib.contextmanager
 def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
-    """While a model is trained, with a new adapter if there are settings of one. A compiled model
-    gets a new optimizer of the same settings, since its own may be made for other weights.
+    """Trains a model with a new adapter, if there are settings of one. A compiled model then has a
+    new optimizer of the same settings, since its own may be made for other weights.
     """
     before, model.updates = model.updates, None
     if lora is None:
@@ -425,7 +417,6 @@ def check_not_compiled(model: Any, option: str, place: str) -> None:
 
 
 def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Columns:
-    """As `given` of the model; `x` may also be a dataset of (x, y)."""
     if isinstance(x, tf.data.Dataset):
         x, y = inputs.from_dataset(x, steps, what)
     return model.given(*inputs.of_table(model, x, y, what))
@@ -504,34 +495,33 @@ def encoded_dataset(model: Any, dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.map(encode, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
+@dataclasses.dataclass(eq=False)
 class _Validation(keras.callbacks.Callback):
     """Adds the official metrics as `val_…` to the logs of an epoch, before all other callbacks."""
 
-    def __init__(
-        self,
-        owner: Any,
-        rows: Any,
-        batch_size: int | None,
-        verbose: int | str,
-        every: int | Collection[int],
-    ):
+    owner: Any
+    rows: Any
+    batch_size: int | None
+    verbose: int | str
+    every: int | Collection[int]
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._owner, self._rows, self._batch_size = owner, rows, batch_size
-        # With 2, Keras writes a line for each epoch and nothing else.
-        self._verbose, self._every = 0 if verbose == 2 else verbose, every
-        self.metrics: dict[str, float] = {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        every = self._every
+        every = self.every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
-            self.metrics = scored(self._owner, self._rows, self._batch_size, self._verbose)
+            # With 2, Keras writes a line for each epoch and nothing else.
+            verbose = 0 if self.verbose == 2 else self.verbose
+            self.metrics = scored(self.owner, self.rows, self.batch_size, verbose)
             if logs is not None:
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.metrics:
-            self._owner.remember(self.metrics)
+            self.owner.remember(self.metrics)
 
 
 def _first(validation: _Validation, callbacks: Any) -> Any:

@@ -145,7 +145,6 @@ def say(report: LoadReport, path: str | os.PathLike) -> None:
 
 
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
-    """Raises UserError if a checkpoint is of an unknown model, whose head would be ignored."""
     model = checkpoint.description.model
     if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
         raise UserError(

@@ -1,8 +1,7 @@
 """Reading `.keras` files of task models as data of unknown origin.
 
-A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-creates any object that the configuration names, of any size. So this module checks the file before
-Keras opens it: the archive is sound, the configuration describes one model of a known family and
+Keras creates any object that the configuration in such a file names, of any size. So this module
+first checks that the archive is sound, the configuration describes one model of a known family and
 nothing else, and its sizes match the weights in the file.
 """
 
@@ -62,8 +61,8 @@ _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
 # Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
-# Nested arguments that their class checks itself.
-_CHECKED_LATER = ("prompts", "dense", "tokenizer_settings", "ranges")
+# The encoder, and nested arguments that their class checks itself.
+_CHECKED_LATER = ("encoder", "prompts", "dense", "tokenizer_settings", "ranges")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -93,18 +92,14 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     for name, variable in weight_names(model).items():
         check_finite(variable.numpy(), name, path)
-    if ignored := _ignored(held, model):
-        logger.warning(f"{path}: ignored: {listed(ignored)}")
+    if len(held) != len(model.weights):
+        # Keras passes over weights that belong to no part of the model.
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_weights(own := Path(folder) / "own.weights.h5")
+            ignored = held - _names(own.read_bytes())
+        if ignored:
+            logger.warning(f"{path}: ignored: {listed(tuple(sorted(ignored)))}")
     return model
-
-
-def _ignored(held: set[str], model: keras.Model) -> tuple[str, ...]:
-    """The weights of a file that belong to no part of the model; Keras passes over them."""
-    if len(held) == len(model.weights):
-        return ()
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_weights(own := Path(folder) / "own.weights.h5")
-        return tuple(sorted(held - _names(own.read_bytes())))
 
 
 def _names(weights: bytes) -> set[str]:
@@ -160,7 +155,6 @@ def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises an error if an entry is missing, is not one of Keras's, or unpacks to too much."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
@@ -208,15 +202,13 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
-        if key == "encoder" or issubclass(cls, Encoder) and key == "config":
+        if key in _CHECKED_LATER or issubclass(cls, Encoder) and key == "config":
             continue
         if key == "dtype":
             _check_policy(path, value)
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise _Damage(f"{key} is not a list of texts")
-        elif key in _CHECKED_LATER:
-            continue
         elif (
             isinstance(value, dict)
             or isinstance(value, list)
@@ -239,7 +231,6 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
 
 
 def _class_of(node: Mapping[str, Any]) -> type | None:
-    """The model class that a node names; None if it names another class."""
     name, class_name = node.get("registered_name"), node.get("class_name")
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
@@ -335,7 +326,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 
 
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
-    """Raises an error if the sizes of a model need more weights than the file holds."""
+    """Raises an error if a model needs more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
         found = datasets(file, len(weights))
         sizes = [each.size for each in found]

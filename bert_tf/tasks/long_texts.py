@@ -22,9 +22,7 @@ MAX, ATTENTION = "max", "attention"
 
 
 def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
-    """Makes a task model read long texts as `TextClassifier` says; `of_windows` are its
-    `window_pooling`, `stride` and `max_windows`.
-    """
+    """Makes a model read long texts; `of_windows` are `window_pooling`, `stride`, `max_windows`."""
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
     for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):
         if value is not None and long_text != WINDOWS:
@@ -82,9 +80,7 @@ def outputs(model: Any, windows: TextWindows) -> Any:
 
 
 def pooled(model: Any, windows: Scored, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """float32 [batch, width]: the vectors of the windows of each row as one. `rows`, int32
-    [windows], are -1 for padding.
-    """
+    """float32 [batch, width]: the vectors of windows as one for each row; `rows` -1 is padding."""
     vectors, scores = windows
     if model.window_pooling == MAX:
         return tf.math.unsorted_segment_max(vectors, rows, batch)

@@ -867,9 +867,7 @@ class TaskModel(EncoderModel):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The inputs of a row, as `fit` and `predict` take them; an attribute of the class if they
-        are the same for all models of the family.
-        """
+        """The inputs of a row; an attribute of the class if all models of the family share them."""
         return PAIR if self.pair else ONE
 
     @property
@@ -878,9 +876,7 @@ class TaskModel(EncoderModel):
         """What is to be learned of a row; None if a row has it in itself."""
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """The outputs of `serving_default`, each [batch, ...], from what `call` computes. A family
-        that defines `signatures` may do without.
-        """
+        """The outputs of `serving_default`, each [batch, ...], from what `call` computes."""
         raise NotImplementedError
 
     def decoded(self, scores: tf.Tensor) -> Tensors:
@@ -918,9 +914,7 @@ class TaskModel(EncoderModel):
         return [Matched(self.predicts, outputs if outputs.shape.rank > 1 else outputs[:, None])]
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps values found on dev data, such as a threshold, from their `official_metrics` and
-        the `temperature` of a calibrated model; {} forgets what was found.
-        """
+        """Keeps a threshold or temperature found on dev data, from these metrics; {} forgets it."""
         if not metrics and self.temperature != 1.0:
             logger.info("training sets the temperature back to 1; calibrate again afterwards")
         self.temperature = metrics.get("temperature", 1.0)
@@ -982,9 +976,7 @@ class TaskModel(EncoderModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
-        """Encodes rows to train on, each once; targets may be None. `class_weight` maps classes to
-        the weights of their rows; other rows have weight 1.
-        """
+        """Encodes rows, which may lack targets, to train on; other classes have weight 1."""
         targets, weights = cast(Target, self.target).numbers(rows), rows.weights
         if class_weight is not None:
             of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
@@ -997,9 +989,7 @@ class TaskModel(EncoderModel):
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """The predictions for all rows, for `official_metrics`: by default what `call` computes for
-        each row, calibrated, float32 [rows, ...].
-        """
+        """What `official_metrics` takes: by default outputs of `call`, calibrated, [rows, ...]."""
         found = each_answer(
             self,
             "scores",
@@ -1011,16 +1001,12 @@ class TaskModel(EncoderModel):
         return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
-        """What `call` computes for strings, in bounded memory however large the batch. Rows with
-        the same token ids have the same output, that of the first of them.
-        """
+        """What `call` computes for strings, in bounded memory; the same for the same token ids."""
         texts = [given[name] for name in self.input_names]
         return long_texts.outputs(self, self.read(texts))
 
     def signatures(self) -> dict[str, Signature]:
-        """The signatures of the model by name, "serving_default" and others, which compute with
-        `network`. Those that only evaluation calls are `is_inner`.
-        """
+        """The signatures by name, which compute with `network`; inner ones are for evaluation."""
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self.decoded(self.scores(given))
@@ -1183,7 +1169,6 @@ def _set_tokenizer(model: TaskModel, tokenizer: Tokenizer) -> None:
 
 
 def _like(model: Model, encoder: Encoder, settings: Mapping[str, Any]) -> Model:
-    """A model with the tokenizer, the labels and the head's arguments of another."""
     head = {name: value for name, value in model.head.items() if name != "num_classes"}
     own = {"labels": model.labels} if model.has_labels else {}
     # The constructors of subclasses take other arguments than that of `TaskModel`.
@@ -1201,7 +1186,6 @@ def _signature(model: TaskModel, name: str) -> Signature:
 
 
 def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
-    """A signature as a function of the graph, traced once for the same settings."""
     fitting.check_ready(model)
 
     def traced() -> Callable[[Tensors], Tensors]:

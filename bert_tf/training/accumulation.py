@@ -1,11 +1,11 @@
 """Gradient accumulation inside one training step.
 
-Keras can accumulate in its optimizer, over several calls. Its schedule then advances with every
-part, it fails under `MirroredStrategy`, and a loss that divides by a sum of weights becomes a mean
-of ratios. Here one batch is cut into parts within one step, so the optimizer sees one gradient and
-one update, and the loss divides by sums over the whole batch.
+Keras's own accumulation, over several calls, fails under `MirroredStrategy`, its schedule advances
+with every part, and a loss that divides by a sum of weights becomes a mean of ratios. Here a batch
+is cut into parts within one step, so there is one update, and losses divide by sums over the batch.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +13,9 @@ import tensorflow as tf
 
 # The gradient of each weight, and the loss, of a batch or of a part of it.
 Gradients = tuple[list[tf.Tensor], tf.Tensor]
+
+# A loop that makes one pass at a time; by default, TensorFlow runs ten at a time.
+_loop = functools.partial(tf.while_loop, parallel_iterations=1)
 
 
 def accumulated(
@@ -68,11 +71,6 @@ def in_parts(
     rows = tf.shape(found)[0]
     order = tf.concat([_part(tf.range(rows), part, parts) for part in range(parts)], axis=0)
     return tf.gather(found, tf.math.invert_permutation(order))
-
-
-def _loop(condition: Callable[..., tf.Tensor], body: Callable[..., tuple], start: tuple) -> tuple:
-    """A loop that makes one pass at a time; by default, TensorFlow runs ten at a time."""
-    return tf.while_loop(condition, body, start, parallel_iterations=1)
 
 
 def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:

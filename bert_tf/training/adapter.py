@@ -1,9 +1,8 @@
 """Low-rank adapters (LoRA, Hu et al. 2021, arXiv 2106.09685) of an encoder while they are trained.
 
 A linear layer with an update computes x @ kernel + scale * x @ A @ B, in two thin products, so the
-gradient of the kernel is never computed. A has random values and B is zero, so training starts from
-the model as it is. When training ends, scale * A @ B is added to the kernel. Models that are saved
-or exported therefore never have an adapter.
+gradient of the kernel is never computed. A has random values and B is zero. When training ends,
+scale * A @ B is added to the kernel, so models that are saved or exported never have an adapter.
 """
 
 import contextlib
@@ -76,7 +75,6 @@ class Adapter:
 
     @property
     def trained(self) -> set[int]:
-        """The ids of the weights that are trained: those of the updates and of the head."""
         return {id(weight) for weight in (*self.weights, *of_head(self._model).values())}
 
     @property

@@ -37,7 +37,6 @@ class Callbacks:
     _logs: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def begin(self, model: keras.Model, step: int) -> None:
-        """Begins a session after `step` updates. Raises UserError for what a run does itself."""
         for name, callback in self.made:
             if isinstance(callback, keras.callbacks.BackupAndRestore):
                 raise UserError(f"{name} is not for runs, which resume by themselves; remove it")

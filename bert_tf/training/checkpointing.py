@@ -1,9 +1,8 @@
 """Checkpoints of a training run: everything that the next step depends on.
 
-A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
-optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.of_run`). It appears by one rename. The position in the data is the step: batch
-k is a function of the seed and k.
+A checkpoint is a folder `step-00001000/` with the model in our format, the optimizer's variables,
+the state of the random generators, and a `state.json` (see `bert_tf.checkpoints.of_run`). One
+rename makes it appear. The position in the data is the step: batch k depends on the seed and k.
 """
 
 import contextlib
@@ -62,7 +61,6 @@ class Checkpoints:
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
-        """Writes the checkpoint of `step`; if that fails, older checkpoints stay."""
         if not self.writes:
             return
         with atomic_path(step_folder(self.folder, step)) as new:

@@ -59,9 +59,7 @@ class Cluster:
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
-        """What `make` returns in the chief, the only process that calls it; elsewhere, its JSON.
-        Its UserError is raised in all processes.
-        """
+        """What `make` returns or raises in the chief, which alone calls it; elsewhere, its JSON."""
         if self.alone:
             return make()
         words: dict[str, Any] = {}
@@ -70,7 +68,10 @@ class Cluster:
                 words = {"value": make()}
             except UserError as error:
                 words = {"error": str(error)}
-        message = json.loads(self._text_of_chief(json.dumps(words)))
+        mine = np.frombuffer(json.dumps(words).encode() if self.chief else b"", _BYTES)
+        everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
+        everyone[: len(mine)] = mine
+        message = json.loads(self._sum(everyone).astype(_BYTES).tobytes().decode())
         if "error" in message:
             raise UserError(message["error"])
         return words["value"] if self.chief else message["value"]
@@ -88,21 +89,13 @@ class Cluster:
                 "resume from the last checkpoint"
             ) from error
 
-    def _text_of_chief(self, text: str) -> str:
-        mine = np.frombuffer(text.encode() if self.chief else b"", _BYTES)
-        everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
-        everyone[: len(mine)] = mine
-        return self._sum(everyone).astype(_BYTES).tobytes().decode()
-
     def _sum(self, numbers: np.ndarray | list) -> np.ndarray:
         """float32 [n], the same n in every process -> their sums."""
         return self._add_up(np.asarray(numbers, np.float32)).numpy()
 
 
 def assemble(settings: TrainConfig) -> Cluster:
-    """The processes that `train.strategy` names; only the chief prints what happens. Call it before
-    anything else uses TensorFlow.
-    """
+    """The processes that `train.strategy` names; call it before anything else uses TensorFlow."""
     cluster = Cluster(make_strategy(settings))
     if not cluster.chief:
         be_silent()

@@ -44,7 +44,6 @@ class Evaluations:
         self.results.append((step, metrics))
 
     def due(self, step: int, total: int) -> bool:
-        """Whether an evaluation is due after `step` updates of `total`, and was not made yet."""
         if self.results and self.results[-1][0] == step:
             return False
         if step == total or self.stopped:

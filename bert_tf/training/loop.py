@@ -1,8 +1,7 @@
 """The training loop: one update, what follows each update of a run, and a run from start to end.
 
-Keras's `fit` is the only loop, in runs as in programs that call it. It gives every device its rows
-of a batch and calls `EncoderModel.train_step`, which is `update` below. `train` calls `fit` with
-`AfterUpdate`, once for each phase of a run.
+Keras's `fit` is the only loop. It gives every device its rows of a batch and calls `train_step` of
+`EncoderModel`, which is `update`. `train` calls `fit` with `AfterUpdate` for each phase of a run.
 """
 
 import contextlib
@@ -90,9 +89,7 @@ class AfterUpdate(keras.callbacks.Callback):
         self._saved = time.monotonic()
 
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
-        """Begins a phase, with the evaluation that SIGTERM cut short, if there was one; `evaluate`
-        gives None if SIGTERM cuts it short.
-        """
+        """Begins a phase, with the evaluation that SIGTERM has cut short, if there is one."""
         self._phase, self._evaluate = phase, evaluate
         if self._evaluate_if_due() or self.preemption.asked:
             self.checkpoints.save(self.model, self.step, self.evaluations)
@@ -146,7 +143,6 @@ class AfterUpdate(keras.callbacks.Callback):
         return True
 
     def _is_save_due(self) -> bool:
-        """Whether enough steps or minutes have passed, or the run may end with this step."""
         evaluations, minutes = self.evaluations, self.settings.checkpoint_minutes
         return bool(
             self.step == self.total
@@ -247,8 +243,6 @@ def train(
 
 
 def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:
-    """A function that gives the number of tokens in the first updates, however many."""
-
     def tokens(step: int) -> float:
         amount, begin = 0.0, 0
         for phase in phases:

@@ -1,8 +1,7 @@
 """Which devices share the work, and Keras's `fit` on them.
 
 Every device computes its part of each batch. Losses divide by sums over the whole batch, and
-gradients are summed before they are clipped. So, except for what dropout draws, the result does not
-depend on the number of devices.
+gradients are summed before they are clipped, so only dropout depends on the number of devices.
 """
 
 import functools
@@ -52,9 +51,7 @@ def check_batches(strategy: tf.distribute.Strategy, settings: TrainConfig) -> No
 
 
 def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:
-    """The batches for `fit`, without end. A process makes its part of a batch once, and deals the
-    rows to its devices in turn.
-    """
+    """The batches for `fit`, without end; a process deals its part of each to its devices."""
     if is_default_strategy(strategy):
         return parts(0, 1)
 

@@ -12,9 +12,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
-    """Curves over the steps of a run, in a file that is created with the first point; TensorBoard
-    shows the name of its folder. Without a folder nothing is written.
-    """
+    """Curves over the steps of a run, in a folder that TensorBoard names; None writes none."""
 
     def __init__(self, folder: Path | None):
         self._folder = folder

@@ -55,8 +55,8 @@ def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.nd
 @checked
 def train(
     model: Any,
-    x: Any,
-    y: Any,
+    x: Any = None,
+    y: Any = None,
     batch_size: int | None = None,
     epochs: int = 1,
     verbose: int | str = "auto",
@@ -103,7 +103,11 @@ def learn(
             f"{len(texts)} {'pairs' if len(rows.values) > 1 else 'texts'}; remove few_shot"
         )
     targets = model.target.numbers(rows)
-    _check_examples(model.labels, targets)
+    given = np.eye(len(model.labels))[targets] if targets.ndim == 1 else targets
+    for label, share in zip(model.labels, given.mean(axis=0), strict=True):
+        if share in (0, 1):
+            have = "no text has" if share == 0 else "all texts have"
+            raise UserError(f"{have} the label {label!r}; few_shot requires texts with and without")
     say_cut(model, rows.values)
     if model.pooling is None:
         model.read_vectors(**(model.of_embedder or {"pooling": "mean"}))
@@ -127,16 +131,6 @@ def learn(
     model.updates = embedder.updates
     _fit_head(model, embedder.predict(texts, verbose=0), targets)
     return history
-
-
-def _check_examples(labels: tuple[str, ...], targets: np.ndarray) -> None:
-    """Raises UserError if a label is that of no text or of all texts."""
-    is_single = targets.ndim == 1
-    given = np.eye(len(labels))[targets] if is_single else targets
-    for label, share in zip(labels, given.mean(axis=0), strict=True):
-        if share in (0, 1):
-            have = "no text has" if share == 0 else "all texts have"
-            raise UserError(f"{have} the label {label!r}; few_shot requires texts with and without")
 
 
 def _fit_head(model: Any, vectors: np.ndarray, targets: np.ndarray) -> None:

@@ -134,10 +134,7 @@ class TextClassifier(TaskModel):
         own = {"pooling": pooling, "normalize": self.normalize}
         return super().settings | {name: value for name, value in own.items() if value}
 
-    def _fit_few_shot(
-        self, x: Any = None, y: Any = None, **options: Any
-    ) -> keras.callbacks.History:
-        return few_shot.train(self, x, y, **options)
+    _fit_few_shot = few_shot.train
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if self.pooling is None:

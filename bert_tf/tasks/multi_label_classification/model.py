@@ -170,7 +170,6 @@ class MultiLabelClassifier(TextClassifier):
 def _in_order(
     given: Mapping[str, float] | Sequence[float], labels: Sequence[str]
 ) -> tuple[float, ...]:
-    """The thresholds of all labels. Raises UserError if one is wrong."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in labels]
         if unknown:

@@ -70,9 +70,7 @@ def same_number(rows: Columns) -> Columns:
 
 
 def read_choices(path: Path, file_format: str) -> Columns:
-    """The rows of a file, in its order. All have as many choices, and all or none have a label; ""
-    and -1 are none.
-    """
+    """The rows of a file, with as many choices each, and all or no labels; "" and -1 are none."""
     unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
     reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)
     rows = Columns.of_file(path, ("context", "choices"), reader(path, file_format), unit=unit)

@@ -4,9 +4,7 @@ import numpy as np
 
 
 def regression_metrics(predictions: np.ndarray, targets: np.ndarray) -> dict[str, float]:
-    """GLUE's metrics of predicted numbers, float [rows], and the mean squared error as `loss`. The
-    correlations are 0 where all predictions or all targets are the same.
-    """
+    """`pearson` and `spearman`, 0 where all numbers are the same, and `loss`, the squared error."""
     from scipy import stats
 
     predictions, targets = predictions.astype(np.float64), targets.astype(np.float64)

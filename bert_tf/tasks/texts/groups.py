@@ -224,7 +224,7 @@ def one_by_one(
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """`values`, computed of `scores`, both [batch, group], the same where a row has equal scores."""
+    """`values` of `scores`, float32 [batch, group] both, the same where a row has equal scores."""
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
     keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)

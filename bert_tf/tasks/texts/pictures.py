@@ -119,7 +119,6 @@ class GroupPictures(PooledPictures):
         return list(group)
 
     def _seen(self, title: str, inputs: Inputs, *texts: str) -> Explanation:
-        """The first text with one other, and what its tokens add to its score."""
         subject = self.subject
         what = f"the score of this {self.accepted[0][1][:-1]}"
         explained = subject.explain([what], inputs, lambda pairs: self._scores(pairs)[:, None])

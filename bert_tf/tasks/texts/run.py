@@ -123,7 +123,6 @@ class TextTask(Task):
         return rows
 
     def _benchmark(self, path: Path | None) -> str:
-        """The task of GLUE that the rows of a file are of, or ""."""
         if path is None:
             return ""
         if self.data.format == "tfds":

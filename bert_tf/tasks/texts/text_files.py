@@ -55,8 +55,8 @@ def text_columns(data: TextData) -> tuple[str, ...]:
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test", by the suffix of their metrics' names; for TFDS, the
-    name and the split. "test" gives the configured file, or one that exists.
+    """The files of "train", "dev" or "test", of TFDS the name and the split, by the suffix of their
+    metrics' names; for "test" the configured file, or one that exists.
     """
     if data.format not in FORMATS:
         # The diagnostic set of GLUE is not trained on.
