@@ -94,7 +94,7 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
 
 
 def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
-    """Inputs and targets, which `y` may name, as they are; of a table, its columns, see `named`."""
+    """Inputs and targets as they are; of a table, its columns; `y` may name the targets."""
     if not arrow.is_table(x):
         return x, y
     table = arrow.of_object(x, what)

@@ -110,7 +110,7 @@ def _names(weights: bytes) -> set[str]:
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
-    """Names a field of plain type that is not of the constructor's type, or of that in `hints`."""
+    """The first field whose value has not the plain type of its hint, in words, or None."""
     known = typing.get_type_hints(cls.__init__) | hints
     for name, value in fields.items():
         kinds = typing.get_args(known.get(name)) or (known.get(name),)

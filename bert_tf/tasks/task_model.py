@@ -511,8 +511,7 @@ class TaskModel(EncoderModel):
         if target is not None and y is not None:
             targets = as_list(y, target.plural)
             inputs.check_count(values, targets, target.plural)
-        weights = inputs.weights_of(sample_weight, values)
-        classes = getattr(y, "classes", ())
+        weights, classes = inputs.weights_of(sample_weight, values), getattr(y, "classes", ())
         rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
         return rows.checked(columns, target)
 
@@ -887,7 +886,7 @@ class TaskModel(EncoderModel):
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """One row of the outputs of `serving_default`, its place in them, as a Python value."""
+        """The answer to a row, at its place in the outputs of `serving_default` for a batch."""
 
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
@@ -941,7 +940,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
-        """What names the outputs of a checkpoint's head in the constructor; `names` may be ()."""
+        """Constructor arguments that name the outputs of a checkpoint's head; `names` may be ()."""
         return {"labels": names or range(count)} if cls.has_labels else {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -976,7 +975,7 @@ class TaskModel(EncoderModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
-        """Encodes rows, which may lack targets, to train on; other classes have weight 1."""
+        """Encodes rows to train on; targets may be None, and classes without a weight have 1."""
         targets, weights = cast(Target, self.target).numbers(rows), rows.weights
         if class_weight is not None:
             of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)

@@ -25,9 +25,9 @@ def accumulated(
     weights: list[tf.Variable],
     unrolled: bool = False,
 ) -> Gradients:
-    """The sums of `gradients_of` over so many parts of the batch, whose rows are dealt out in turn,
-    so that every part is a fair sample; the first parts may have one row more. `unrolled`, the
-    graph has no loop, in which XLA cannot find the size of a part if that of the batch is unknown.
+    """The sums of `gradients_of` over parts of the batch. Rows are dealt out in turn, so that every
+    part is a fair sample; the first parts may have one row more. An `unrolled` graph has no loop,
+    since in a loop XLA cannot find the size of a part if the batch size is unknown.
     """
     if parts == 1:
         return gradients_of(batch)

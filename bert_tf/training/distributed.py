@@ -27,8 +27,8 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Cluster:
-    """The processes of one run, which take every step together, of which the `chief` writes; mostly
-    there is only one. All methods wait for the others, which must call the same in the same order.
+    """The processes of one run, mostly one, which take every step together; the `chief` writes. All
+    methods wait for the other processes, which must call the same ones in the same order.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):

@@ -206,8 +206,8 @@ def one_by_one(
 ) -> StringsForm:
     """How a model of groups is asked with strings on a device: each text with its first text.
 
-    `second` is the name of the input for a text of a group, and `score` that of the output of
-    `device_form` with the score of a pair. `decode` takes the scores of all texts, and the groups.
+    `second` names the input of a text, and `score` the output of `device_form` for a pair. `decode`
+    takes the scores of all texts, and the groups.
     """
     form, (first, others) = model.device_form(), model.input_names
     names = first, second
@@ -224,7 +224,7 @@ def one_by_one(
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """`values` of `scores`, float32 [batch, group] both, the same where a row has equal scores."""
+    """`values` computed from `scores`, both [batch, group], equal where scores of a row are."""
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
     keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)

@@ -28,11 +28,9 @@ class TextTask(Task):
         super().__init__(config, labels)
         task = text_files.glue_task(self.data)
         if task and bool(GLUE[task].classes) != self.has_classes:
-            kinds, right = (
-                ("numbers, not labels", "regression")
-                if self.has_classes
-                else ("labels, not numbers", "classification")
-            )
+            kinds, right = "labels, not numbers", "classification"
+            if self.has_classes:
+                kinds, right = "numbers, not labels", "regression"
             raise UserError(f"{task} predicts {kinds}; set task: {right}")
 
     @classmethod
