@@ -12,7 +12,6 @@ from bert_tf.asking.record import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
-from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.model import LONG_TEXT
 from bert_tf.config.reading import load_config
@@ -37,29 +36,6 @@ _POOLER = "encoder/pooler/"
 OF_VECTORS = ("pooling", "normalize")
 # Arguments of constructors that are not settings.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
-
-
-def model_from(
-    cls: type[Model],
-    path: str | os.PathLike,
-    labels: Sequence[str | int] | None,
-    settings: Mapping[str, Any],
-    add_tokens: Sequence[str] = (),
-    **encoder_options: Any,
-) -> Model:
-    """As `TaskModel.from_checkpoint`; `encoder_options` are `dtype` and `layout`."""
-    checkpoint = with_tokens(find(path), add_tokens)
-    tokenizer = Tokenizer.from_checkpoint(checkpoint)
-    model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
-    report = checkpoint.fill(model, model.labels)
-    if not model.trains:
-        if report.why:
-            raise UserError(f"{path}: {report.why}; give those labels, or leave them out")
-        check_head(report, model, path)
-    logger.info(f"{path}: {report}")
-    if registry.family_of(type(model).__name__) is family_at(checkpoint):
-        model.origin = origin_of(checkpoint, path)
-    return model
 
 
 def find(path: str | os.PathLike) -> Checkpoint:

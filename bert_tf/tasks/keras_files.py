@@ -40,6 +40,7 @@ FORMAT = 1  # the version of what `get_config` of a task model returns
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
+_NOT_OURS = "does not hold a bert_tf model; load it with keras.saving.load_model"
 _LONGEST = 2**24  # most bytes of everything but the weights
 # The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
@@ -132,9 +133,7 @@ def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
     name, fields = config.get("registered_name"), config["config"]
     is_ours = isinstance(name, str) and name.startswith(_PACKAGE)
     if not is_ours and _class_of(config) is None:
-        raise UserError(
-            f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
-        )
+        raise UserError(f"{path} {_NOT_OURS}")
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
         # Before the other fields are checked, which may be unknown here.
@@ -165,9 +164,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         )
     for name in names:
         if name.startswith("assets/layers/"):  # such as those of a HubLayer
-            raise UserError(
-                f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
-            )
+            raise UserError(f"{path} {_NOT_OURS}")
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
             raise _Damage(f"{shown(name)} does not belong to a model")
     if len({*names}) < len(names):

@@ -34,6 +34,7 @@ from bert_tf.asking import (
 from bert_tf.asking.saved_model import NETWORK, tensors_of
 from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
+from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
@@ -239,8 +240,19 @@ class TaskModel(EncoderModel):
             UserError: there is no checkpoint at `path`, it is damaged, a setting is unknown, or as
                 `Tokenizer.with_tokens`.
         """
+        checkpoint = with_tokens(from_checkpoint.find(path), add_tokens)
+        tokenizer = Tokenizer.from_checkpoint(checkpoint)
         options = {"dtype": dtype, "layout": layout}
-        return from_checkpoint.model_from(cls, path, labels, settings, add_tokens, **options)
+        model = from_checkpoint.built(cls, checkpoint, path, labels, settings, tokenizer, **options)
+        report = checkpoint.fill(model, model.labels)
+        if not model.trains:
+            if report.why:
+                raise UserError(f"{path}: {report.why}; give those labels, or leave them out")
+            from_checkpoint.check_head(report, model, path)
+        logger.info(f"{path}: {report}")
+        if registry.family_of(type(model).__name__) is from_checkpoint.family_at(checkpoint):
+            model.origin = from_checkpoint.origin_of(checkpoint, path)
+        return model
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -9,23 +9,12 @@ import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import keras
 
-from bert_tf.checkpoints import names, native, tensors
+from bert_tf.checkpoints import names, native, of_run, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.of_run import (
-    KEPT,
-    UNREADABLE,
-    damage,
-    newest_sound,
-    read_state,
-    step_folder,
-    step_folders,
-    write_state,
-)
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder
 from bert_tf.io.remote import fetched, synchronize
@@ -63,7 +52,7 @@ class Checkpoints:
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
         if not self.writes:
             return
-        with atomic_path(step_folder(self.folder, step)) as new:
+        with atomic_path(of_run.step_folder(self.folder, step)) as new:
             new.mkdir()
             with merged(model):
                 native.write(new, model, self.description)
@@ -72,8 +61,12 @@ class Checkpoints:
                 files[ADAPTER_FILE] = model.adapter.exact
             for file, variables in files.items():
                 tensors.save(new / file, {name: each.numpy() for name, each in variables.items()})
-            state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
-            write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
+            state = {
+                "step": step,
+                of_run.KEPT: evaluations.kept(step),
+                "evaluations": evaluations.results,
+            }
+            of_run.write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
         self._delete_others(step)
         synchronize(self.folder.parent)
 
@@ -81,28 +74,9 @@ class Checkpoints:
         """Puts the newest sound checkpoint into `model`, its optimizer and `evaluations`; returns
         the number of updates done. A damaged one is skipped; the next `save` deletes it.
         """
-        folder = newest_sound(self.folder, damage)
+        folder = of_run.newest_sound(self.folder, of_run.damage)
         if folder is None:
             return 0
-        self._check_description(folder)
-        state = read_state(folder)
-        self._check_data(state)
-        _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
-        _fill_weights(model, folder)
-        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
-        evaluations.stopped = state.get("stopped", False)
-        return state["step"]
-
-    def load_weights(self, model: keras.Model, step: int) -> None:
-        folder = fetched(step_folder(self.folder, step))
-        problem = damage(folder)
-        if problem is not None:
-            raise UserError(
-                f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
-            )
-        _fill_weights(model, folder)
-
-    def _check_description(self, folder: Path) -> None:
         found, ours = native.read_description(folder), self.description
         if found.labels != ours.labels:
             raise UserError(
@@ -111,27 +85,40 @@ class Checkpoints:
             )
         if found != ours:
             raise _of_another_model(folder)
-
-    def _check_data(self, state: dict[str, Any]) -> None:
-        """Older states do not record their data."""
-        for key, found in self.data.items():
-            if state.get(key, found) != found:
+        state = of_run.read_state(folder)
+        for key, fingerprint in self.data.items():
+            # Older states do not record their data.
+            if state.get(key, fingerprint) != fingerprint:
                 raise UserError(
                     f"the {_IN_WORDS[key]} differ from those at step {state['step']}; restore "
                     "them, or choose another --out"
                 )
+        _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
+        _fill_weights(model, folder)
+        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
+        evaluations.stopped = state.get("stopped", False)
+        return state["step"]
+
+    def load_weights(self, model: keras.Model, step: int) -> None:
+        folder = fetched(of_run.step_folder(self.folder, step))
+        problem = of_run.damage(folder)
+        if problem is not None:
+            raise UserError(
+                f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
+            )
+        _fill_weights(model, folder)
 
     def _delete_others(self, step: int) -> None:
         """Deletes old checkpoints, and those after `step`, which `restore` has skipped."""
-        steps = step_folders(self.folder)
-        newest = step_folder(self.folder, step)
+        steps = of_run.step_folders(self.folder)
+        newest = of_run.step_folder(self.folder, step)
         sound = steps[: steps.index(newest) + 1]
         # Sorting is stable: regular ones come last, and later ones after earlier ones.
         ranked = sorted(sound, key=lambda folder: folder == newest or self._is_regular(folder))
         stay = set(ranked[-self.kept :])
         for folder in ranked[-self.kept :]:
-            with contextlib.suppress(*UNREADABLE):
-                stay.add(step_folder(self.folder, read_state(folder)[KEPT]))
+            with contextlib.suppress(*of_run.UNREADABLE):
+                stay.add(of_run.step_folder(self.folder, of_run.read_state(folder)[of_run.KEPT]))
         for folder in steps:
             if folder not in stay:
                 remove_folder(folder)
