@@ -529,7 +529,7 @@ class TaskModel(EncoderModel):
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         """The inputs in a table as a dict of columns, named as inputs are or as in files, and the
-        targets or None. `target` is their column, None one of `target_columns`, or the targets.
+        targets or None. `target` is their column, which None finds, or the targets themselves.
         """
         names = table.named(self.other_names)
         x = {name: table.column(column) for name, column in names.items()}

@@ -65,8 +65,9 @@ class Checkpoints:
                 "step": step,
                 of_run.KEPT: evaluations.kept(step),
                 "evaluations": evaluations.results,
+                "stopped": evaluations.stopped,
             }
-            of_run.write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
+            of_run.write_state(new, state | dict(self.data))
         self._delete_others(step)
         synchronize(self.folder.parent)
 
