@@ -9,31 +9,7 @@ from bert_tf.text import Tokenizer
 
 
 def findings(path: str | os.PathLike) -> dict[str, str]:
-    """What the checkpoint at `path` is, and what would be lost if bert_tf opened it.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("pairs", "huggingface")
-    >>> for name, value in findings("pairs").items():
-    ...     print(f"{name}: {value}")
-    format: transformers
-    architecture: bert, 1 layers, 4 wide, 1 heads, 512 positions
-    head: NextSentence
-    tokenizer: 6 pieces, lower_case true, strip_accents true, split_chinese true, \
-special_tokens text, longest_word 200, normalizer google
-    length: 512 tokens of an input
-    lost: nothing
-    next: bert-tf predict pairs --input FILE
-
-    Returns:
-        A few words or a sentence on each of format, architecture, head, tokenizer, length, what is
-        lost, and the next command.
-
-    Raises:
-        UserError: it cannot be opened: there is nothing, it is damaged, or bert_tf cannot honour
-            what its files say.
-    """
+    """What the checkpoint at `path` is, and what would be lost, by the names of printed lines."""
     checkpoint = from_checkpoint.find(path)
     _, report = checkpoint.weights()
     encoder, family = checkpoint.encoder, from_checkpoint.family_at(checkpoint)
@@ -73,7 +49,6 @@ def _format(checkpoint: Checkpoint) -> str:
 
 
 def _of(tokenizer: Tokenizer) -> str:
-    """The pieces and all settings of a tokenizer, in words."""
     fields = vars(tokenizer.settings) | {"strip_accents": tokenizer.settings.strips_accents}
     said = [f"{tokenizer.vocab_size} pieces"]
     for name, value in fields.items():

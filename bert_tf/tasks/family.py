@@ -81,9 +81,7 @@ class TaskFamily:
         if missing:
             raise UserError(f"the task family {self.name!r} has no {missing[0]}; give it one")
         if not isinstance(self.head, Head):
-            raise UserError(
-                f"the head of the task family {self.name!r} is {self.head!r}; give a Head"
-            )
+            raise UserError(f"the head {self._which} is {self.head!r}; give a Head")
         self._check_config()
         for part in ("model", "pictures", "task"):
             value = getattr(self, part)
@@ -91,9 +89,12 @@ class TaskFamily:
                 self._check_class(part, value)
             elif value and not (isinstance(value, str) and _PLACE.fullmatch(value)):
                 raise UserError(
-                    f"the {part} of the task family {self.name!r} is {value!r}; it must be a "
-                    'class, or "module:Name"'
+                    f'the {part} {self._which} is {value!r}; it must be a class, or "module:Name"'
                 )
+
+    @property
+    def _which(self) -> str:
+        return f"of the task family {self.name!r}"
 
     @property
     def class_name(self) -> str:
@@ -113,7 +114,6 @@ class TaskFamily:
         return self._class("task")
 
     def _class(self, part: str) -> Any:
-        """A part as the class that it is, imported if it has not been."""
         value = getattr(self, part)
         if isinstance(value, type):
             return value
@@ -121,32 +121,25 @@ class TaskFamily:
             found = pkgutil.resolve_name(value)
         except (ImportError, AttributeError) as error:
             raise UserError(
-                f"the {part} of the task family {self.name!r}, {value}, cannot be imported: {error}"
+                f"the {part} {self._which}, {value}, cannot be imported: {error}"
             ) from error
         self._check_class(part, found)
         return found
 
     def _check_config(self) -> None:
-        """Raises UserError if `config` is not a configuration of this task."""
         if self.config is None:
             return
         if not (isinstance(self.config, type) and issubclass(self.config, FinetuningRun)):
-            raise UserError(
-                f"the config of the task family {self.name!r} does not extend FinetuningRun"
-            )
+            raise UserError(f"the config {self._which} does not extend FinetuningRun")
         if typing.get_args(typing.get_type_hints(self.config)["task"]) != (self.name,):
             raise UserError(
-                f"the config of the task family {self.name!r} must have the field task: "
-                f"Literal[{self.name!r}]"
+                f"the config {self._which} must have the field task: Literal[{self.name!r}]"
             )
 
     def _check_class(self, part: str, found: Any) -> None:
-        """Raises UserError if a part has another base than it needs, or lacks a method."""
         base = pkgutil.resolve_name(_BASES[part])
         if not (isinstance(found, type) and issubclass(found, base)):
-            raise UserError(
-                f"the {part} of the task family {self.name!r} does not extend {base.__name__}"
-            )
+            raise UserError(f"the {part} {self._which} does not extend {base.__name__}")
         abstract = [
             name
             for name in dir(base)
@@ -156,6 +149,5 @@ class TaskFamily:
             abstract.append("answer_names")
         if abstract:
             raise UserError(
-                f"the {part} of the task family {self.name!r}, {found.__name__}, lacks "
-                f"{', '.join(abstract)}"
+                f"the {part} {self._which}, {found.__name__}, lacks {', '.join(abstract)}"
             )

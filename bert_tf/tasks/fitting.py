@@ -1,6 +1,7 @@
 """Training and evaluation on strings: Keras's `fit` and `evaluate`, and what they prepare."""
 
 import contextlib
+import dataclasses
 import inspect
 import random
 import re
@@ -30,8 +31,7 @@ from bert_tf.training.adapter import Adapter
 
 # Rows in one step of a fine-tuning, as in its configuration.
 _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
-# The seed that TensorFlow reports where none was set.
-_NO_SEED = 87654321
+_NO_SEED = 87654321  # the seed that TensorFlow reports where none was set
 
 
 @inputs.columns_may_follow
@@ -142,7 +142,7 @@ def fit(
                 "the dataset contains weights, which Keras does not combine with "
                 "class_weight; multiply the weights in the dataset instead"
             )
-        class_weight = _weights_by_number(model, class_weight)
+        options["class_weight"] = _weights_by_number(model, class_weight)
         batches, steps = encoded_dataset(model, x), steps_per_epoch or _steps_of(x)
     else:
         rows = model.given(x, y, sample_weight, may_lack_targets=teacher is not None)
@@ -159,13 +159,8 @@ def fit(
         first = (model._epochs_drawn + initial_epoch) * steps
         batches = model._batches(examples, batch_size, seed, first, shuffle)
         model._epochs_drawn += epochs - initial_epoch
-        class_weight, steps_per_epoch = None, steps
-    validation_batch_size = validation_batch_size or batch_size
-    options |= {
-        "class_weight": class_weight,
-        "steps_per_epoch": steps_per_epoch,
-        "validation_batch_size": validation_batch_size,
-    }
+        options |= {"class_weight": None, "steps_per_epoch": steps}
+    options["validation_batch_size"] = size = validation_batch_size or batch_size
     is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
     if not inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
         if not isinstance(validation_data, Columns):
@@ -173,9 +168,7 @@ def fit(
         # What is wrong with them shows before the training.
         if model.target is not None and validation_data.targets is not None:
             model.target.numbers(validation_data)
-        validation = _Validation(
-            model, validation_data, validation_batch_size, verbose, validation_freq
-        )
+        validation = _Validation(model, validation_data, size, verbose, validation_freq)
         options |= {"callbacks": _first(validation, callbacks), "validation_data": None}
     with _taught(model, teacher, distillation, labelled), _adapted(model, adapter):
         if not model.is_compiled_by_user():
@@ -187,7 +180,6 @@ def fit(
 
 
 def _fit_few(model: Any, arguments: Mapping[str, Any]) -> keras.callbacks.History:
-    """`fit` with `few_shot`, of these arguments."""
     train = getattr(model, "_fit_few_shot", None)
     if train is None:
         raise UserError(
@@ -199,7 +191,6 @@ def _fit_few(model: Any, arguments: Mapping[str, Any]) -> keras.callbacks.Histor
 
 
 def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
-    """Raises UserError if this model cannot learn from the teacher."""
     if teacher is None:
         if distillation is not None:
             raise UserError(
@@ -215,7 +206,6 @@ def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
 def _check_unlabelled(
     model: Any, sample_weight: Any, class_weight: Any, validation_data: Any
 ) -> None:
-    """Raises UserError if `fit` was given what only rows with labels have."""
     for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
         if value is not None:
             raise UserError(
@@ -230,7 +220,6 @@ def _check_unlabelled(
 
 @contextlib.contextmanager
 def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) -> Iterator[None]:
-    """While this model learns from a teacher, if there is one."""
     if teacher is None:
         yield
         return
@@ -247,7 +236,7 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
 
 
 def _settings_of(lora: Any) -> LoraConfig | None:
-    """The argument `lora` of `fit`. Raises UserError if it is not what `train.lora` may be."""
+    """The argument `lora` of `fit`, checked as `train.lora` is."""
     values = {"steps": 1, "lora": plain(lora)}
     try:
         return FinetuningTrain.model_validate(values).adapter
@@ -257,10 +246,8 @@ def _settings_of(lora: Any) -> LoraConfig | None:
 
 @contextlib.contextmanager
 def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
-    """While a model is trained, with a new adapter if there are settings of one.
-
-    A model that its user has compiled then gets a new optimizer of the same settings, since the one
-    that it has may be made for other weights.
+    """Trains a model with a new adapter, if there are settings of one. A compiled model then has a
+    new optimizer of the same settings, since its own may be made for other weights.
     """
     before, model.updates = model.updates, None
     if lora is None:
@@ -394,8 +381,7 @@ def calibrate_on(model: Any, rows: Columns, *options: Any) -> dict[str, float]:
         raise UserError("the model gives logits that are not finite; train it again")
     if targets.ndim == 1:
         logits, targets = logits[targets >= 0], targets[targets >= 0]
-    # The model may have a temperature already.
-    now = model.temperature
+    now = model.temperature  # the model may have a temperature already
     factor = uncertainty.best_temperature(logits * now, targets, now) / now
     model.rescale(factor)
     errors = [
@@ -423,13 +409,7 @@ def check_ready(model: Any) -> None:
 
 
 def check_not_compiled(model: Any, option: str, place: str) -> None:
-    """Raises UserError if an option of `fit` has no use, since the user compiled the model.
-
-    Args:
-        model: a task model.
-        option: the name of the option.
-        place: what takes it then.
-    """
+    """Raises UserError if an option of `fit` has no use, since the user compiled the model."""
     if model.is_compiled_by_user():
         raise UserError(
             f"{option} has no effect on a compiled model; give it to {place}, or remove it"
@@ -437,7 +417,6 @@ def check_not_compiled(model: Any, option: str, place: str) -> None:
 
 
 def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Columns:
-    """As `given` of the model; `x` may also be a dataset of (x, y)."""
     if isinstance(x, tf.data.Dataset):
         x, y = inputs.from_dataset(x, steps, what)
     return model.given(*inputs.of_table(model, x, y, what))
@@ -472,11 +451,7 @@ def scored(
 def _weights_by_number(
     model: Any, class_weight: Mapping[Any, float] | None
 ) -> dict[int, float] | None:
-    """Weights by class number, from weights by number or by name.
-
-    Raises:
-        UserError: a weight of an unknown class, or a model without classes of which one is right.
-    """
+    """Weights by class number, from weights by number or by name."""
     if class_weight is None:
         return None
     if not model.has_labels:
@@ -500,7 +475,6 @@ def _weights_by_number(
 
 
 def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:
-    """Compiles with the paper's recipe for so many steps."""
     steps = max(steps, 1)
     recipe = FinetuningTrain(steps=steps)
     if learning_rate is not None:
@@ -521,41 +495,36 @@ def encoded_dataset(model: Any, dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.map(encode, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
+@dataclasses.dataclass(eq=False)
 class _Validation(keras.callbacks.Callback):
-    """Adds the official metrics of the validation data to the logs of an epoch, as `val_…`.
+    """Adds the official metrics as `val_…` to the logs of an epoch, before all other callbacks."""
 
-    It comes before all other callbacks, which find them there.
-    """
+    owner: Any
+    rows: Any
+    batch_size: int | None
+    verbose: int | str
+    every: int | Collection[int]
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    def __init__(
-        self,
-        owner: Any,
-        rows: Any,
-        batch_size: int | None,
-        verbose: int | str,
-        every: int | Collection[int],
-    ):
+    def __post_init__(self) -> None:
         super().__init__()
-        self._owner, self._rows, self._batch_size = owner, rows, batch_size
-        # With 2, Keras writes a line for each epoch and nothing else.
-        self._verbose, self._every = 0 if verbose == 2 else verbose, every
-        self.metrics: dict[str, float] = {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        every = self._every
+        every = self.every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
-            self.metrics = scored(self._owner, self._rows, self._batch_size, self._verbose)
+            # With 2, Keras writes a line for each epoch and nothing else.
+            verbose = 0 if self.verbose == 2 else self.verbose
+            self.metrics = scored(self.owner, self.rows, self.batch_size, verbose)
             if logs is not None:
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.metrics:
-            self._owner.remember(self.metrics)
+            self.owner.remember(self.metrics)
 
 
 def _first(validation: _Validation, callbacks: Any) -> Any:
-    """All callbacks, the validation before the user's."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         validation.set_model(callbacks.model)
         callbacks.callbacks.insert(0, validation)
@@ -564,25 +533,18 @@ def _first(validation: _Validation, callbacks: Any) -> Any:
 
 
 def random_seed() -> int:
-    """The seed that `keras.utils.set_random_seed` has set, or a random one.
-
-    >>> keras.utils.set_random_seed(7)
-    >>> random_seed()
-    7
-    """
+    """The seed that `keras.utils.set_random_seed` has set, or a random one."""
     # Keras sets TensorFlow's seed too, which is the one that can be read.
     seed, _ = tf.compat.v1.get_seed(1)
     return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)
 
 
 def _steps_of(dataset: tf.data.Dataset) -> int:
-    """The batches of a finite dataset, counted where their number is not known."""
     known = int(dataset.cardinality())
     return known if known >= 0 else int(dataset.reduce(0, lambda count, *_: count + 1))
 
 
 def _explained(error: tf.errors.InvalidArgumentError) -> Exception:
-    """A mistake in the rows of a dataset as a UserError; other errors as they are."""
     found = re.search(r"assertion failed: \[(in the dataset, [^\]]*)\]", str(error))
     # TensorFlow escapes quotation marks.
     return UserError(found[1].replace("\\'", "'")) if found else error

@@ -12,7 +12,6 @@ from bert_tf.asking.record import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
-from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.model import LONG_TEXT
 from bert_tf.config.reading import load_config
@@ -31,8 +30,7 @@ from bert_tf.text import Tokenizer
 
 Model = TypeVar("Model", bound=EncoderModel)
 
-# The class for checkpoints of pre-training.
-_PRETRAINED = "MaskedLM"
+_PRETRAINED = "MaskedLM"  # the class for checkpoints of pre-training
 _POOLER = "encoder/pooler/"
 # Settings of an embedder that a head on its vectors has too.
 OF_VECTORS = ("pooling", "normalize")
@@ -40,42 +38,8 @@ OF_VECTORS = ("pooling", "normalize")
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
 
 
-def model_from(
-    cls: type[Model],
-    path: str | os.PathLike,
-    labels: Sequence[str | int] | None,
-    settings: Mapping[str, Any],
-    add_tokens: Sequence[str] = (),
-    **encoder_options: Any,
-) -> Model:
-    """As `TaskModel.from_checkpoint`; `encoder_options` are `dtype` and `layout`."""
-    checkpoint = with_tokens(find(path), add_tokens)
-    tokenizer = Tokenizer.from_checkpoint(checkpoint)
-    model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
-    report = checkpoint.fill(model, model.labels)
-    if not model.trains:
-        if report.why:
-            raise UserError(f"{path}: {report.why}; give those labels, or leave them out")
-        check_head(report, model, path)
-    logger.info(f"{path}: {report}")
-    if registry.family_of(type(model).__name__) is family_at(checkpoint):
-        model.origin = origin_of(checkpoint, path)
-    return model
-
-
 def find(path: str | os.PathLike) -> Checkpoint:
-    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
-    >>> find("model.keras").description.model
-    'NextSentence'
-
-    Raises:
-        UserError: as `reading.find`, or `path` is a SavedModel or an ONNX file of answers.
-    """
+    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`."""
     if Path(path).suffix != keras_files.SUFFIX:
         try:
             checkpoint = reading.find(path)
@@ -105,37 +69,14 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
-    """The family whose model the checkpoint becomes; None if it has no head.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("checkpoint")
-    >>> family_at(find("checkpoint")).name
-    'next_sentence'
-    """
+    """The family whose model the checkpoint becomes; None if it has no head."""
     kind = checkpoint.description.model
     return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
 
 
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
-    """The model that the checkpoint describes, with new weights.
-
-    It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
-
-    >>> from bert_tf import Encoder, EncoderConfig
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> Encoder(config).save("encoder.keras")
-    >>> build(find("encoder.keras"), "encoder.keras").config.hidden_size
-    4
-
-    Args:
-        checkpoint: the checkpoint.
-        path: its name in messages.
-        **encoder_options: dtype and layout of the encoder.
-
-    Raises:
-        UserError: the class is unknown, or cannot be made with such arguments.
+    """The model that the checkpoint describes, with new weights, of dtype and layout in the
+    options. It is an `Encoder`, a `PreTrainer` or a task model without a tokenizer, and takes ids.
     """
     description = checkpoint.description
     if (family := registry.family_of(description.model)) is not None:
@@ -180,7 +121,6 @@ def say(report: LoadReport, path: str | os.PathLike) -> None:
 
 
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
-    """Raises UserError if a checkpoint is of an unknown model, whose head would be ignored."""
     model = checkpoint.description.model
     if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
         raise UserError(
@@ -243,7 +183,6 @@ def built(
 
 
 def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
-    """Fields of a checkpoint as arguments of a constructor."""
     known = {*_arguments(cls), "num_classes"}
     for name in fields:
         if name not in known:
@@ -267,8 +206,7 @@ def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
     if run is None:
         return Origin(source=str(path))
     config = trained_with(run)
-    # The metrics are of the checkpoint that the run ends with.
-    file = run / of_run.METRICS_FILE
+    file = run / of_run.METRICS_FILE  # the metrics are of the checkpoint that the run ends with
     is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
     metrics = read_json(file) if is_last else None
     return Origin(str(path), config.task, config.model_dump(mode="json"), metrics)

@@ -22,9 +22,7 @@ Result = TypeVar("Result")
 
 def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Takes two columns one after the other, as in `predict(queries, passages)`, for their tuple.
-
-    What stands where the method, which is Keras's, has its batch size shows that there are two. A
-    model that may also take one column takes a tuple only.
+    The second stands where the method has its batch size. Models that may take one need a tuple.
     """
     place = [*inspect.signature(method).parameters].index("batch_size")
 
@@ -46,14 +44,7 @@ def takes_two(model: Any) -> bool:
 
 
 def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The inputs of `predict`, of which some or all are given by their names.
-
-    >>> by_name("Who sat?", {"context": "A cat."}, ("question", "context"))
-    {'question': 'Who sat?', 'context': 'A cat.'}
-
-    Raises:
-        UserError: an argument is no input, or the first input is given twice.
-    """
+    """The inputs of `predict`, of which some or all are given by their names."""
     if x is None or not columns:
         return dict(columns) or x
     for name in columns:
@@ -66,14 +57,11 @@ def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def is_for_keras(x: Any) -> bool:
     """Whether inputs are for Keras itself: ids by name, or an object that gives batches of them.
-
-    Everything else is taken as strings, so that the error message names the wrong value.
-
-    >>> is_for_keras({"input_word_ids": [[2, 5, 3]]}), is_for_keras(["one text"])
-    (True, False)
+    All else is taken as strings, so that the error message names the wrong value.
     """
     if isinstance(x, tf.data.Dataset):
-        return not holds_strings(x)
+        first = tf.nest.flatten(inputs_of(x.element_spec))
+        return not any(getattr(each, "dtype", None) == tf.string for each in first)
     if isinstance(x, Mapping):
         return any(name in x for name in INPUTS)
     # Generators, Keras's own data sets and distributed ones.
@@ -85,14 +73,7 @@ def is_for_keras(x: Any) -> bool:
 
 
 def of_generator(x: Any, may_read: bool = True) -> Any:
-    """Inputs as they are, but for a generator of strings, which is read to its end.
-
-    >>> of_generator(text.upper() for text in "ab"), of_generator(zip("ab", "cd"))
-    (['A', 'B'], (['a', 'b'], ['c', 'd']))
-
-    Raises:
-        UserError: it may not be read, or its rows are tuples of different lengths.
-    """
+    """Inputs as they are, but for a generator of strings, which is read to its end if it may be."""
     if not hasattr(x, "__next__"):
         return x
     first = [*itertools.islice(x, 1)]
@@ -113,20 +94,7 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
 
 
 def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
-    """Inputs and targets as they are, but those in a table, as the columns that it names.
-
-    >>> of_table(None, ["a film"], ["good"])
-    (['a film'], ['good'])
-
-    Args:
-        model: whose columns are named as in files; see `TaskModel.named`.
-        x: a table of pyarrow, pandas, polars or `datasets`, or else inputs.
-        y: targets, or the name of the column that has them.
-        what: the name of the table in messages.
-
-    Raises:
-        UserError: a column is not there, or has another type.
-    """
+    """Inputs and targets as they are; of a table, its columns; `y` may name the targets."""
     if not arrow.is_table(x):
         return x, y
     table = arrow.of_object(x, what)
@@ -136,44 +104,13 @@ def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, A
     return model.named(table, y)
 
 
-def holds_strings(dataset: tf.data.Dataset) -> bool:
-    """Whether the inputs in a dataset are strings.
-
-    >>> texts = tf.data.Dataset.from_tensor_slices((["a", "b"], [0, 1]))
-    >>> holds_strings(texts), holds_strings(tf.data.Dataset.range(2))
-    (True, False)
-    """
-    first = tf.nest.flatten(inputs_of(dataset.element_spec))
-    return any(getattr(each, "dtype", None) == tf.string for each in first)
-
-
 def inputs_of(element: Any) -> Any:
-    """The inputs in an element of a dataset: (x, y), (x, y, weights), or x alone.
-
-    >>> inputs_of(("a text", 1)), inputs_of("a text")
-    ('a text', 'a text')
-    """
+    """The inputs in an element of a dataset: (x, y), (x, y, weights), or x alone."""
     return element[0] if isinstance(element, tuple) else element
 
 
 def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tuple[Any, Any]:
-    """All inputs and targets of a batched dataset of strings, as tuples and lists.
-
-    >>> dataset = tf.data.Dataset.from_tensor_slices((["a", "b", "c"], [0, 1, 0])).batch(2)
-    >>> from_dataset(dataset, None, "x")
-    ([b'a', b'b', b'c'], [0, 1, 0])
-
-    Args:
-        dataset: its elements are (x, y), or x alone; x is a column of texts or several.
-        steps: batches to take; None takes all.
-        what: the name of the dataset in messages.
-
-    Returns:
-        The columns as a tuple, or one column; and the targets, None if there are none.
-
-    Raises:
-        UserError: it never ends, or is not batched.
-    """
+    """The inputs and targets (or None) in a dataset of strings, or in so many of its batches."""
     if steps is not None:
         dataset = dataset.take(steps)
     elif dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
@@ -191,31 +128,14 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
 
 
 def check_batched(dataset: tf.data.Dataset, what: str) -> None:
-    """Raises UserError if the elements of a dataset are single rows.
-
-    >>> check_batched(tf.data.Dataset.from_tensor_slices(["a", "b"]), "x")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: x is a dataset of single rows; batch it first: dataset.batch(32)
-    """
+    """Raises UserError if the elements of a dataset are single rows."""
     first = tf.nest.flatten(inputs_of(dataset.element_spec))[0]
     if first.shape.rank == 0:
         raise UserError(f"{what} is a dataset of single rows; batch it first: dataset.batch(32)")
 
 
 def asked(x: Any, columns: Sequence[Column]) -> tuple[list[dict[str, Any]], bool]:
-    """Inputs of `predict` as rows, and whether they were those of a single row.
-
-    >>> from bert_tf.data.columns import TextColumn
-    >>> pair = (TextColumn("text_a"), TextColumn("text_b"))
-    >>> asked(("first", "second"), pair)
-    ([{'text_a': 'first', 'text_b': 'second'}], True)
-    >>> asked(["a text", "another"], [TextColumn("text")])
-    ([{'text': 'a text'}, {'text': 'another'}], False)
-
-    Raises:
-        UserError: the inputs are not such columns.
-    """
+    """Inputs of `predict` as rows, and whether they were those of a single row."""
     names = tuple(column.name for column in columns)
     if isinstance(x, Mapping):
         given = [x[name] for name in names if name in x]
@@ -236,29 +156,14 @@ def asked(x: Any, columns: Sequence[Column]) -> tuple[list[dict[str, Any]], bool
 
 
 def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
-    """The inputs as one list for each of `names`.
-
-    >>> columns_of((["a", "b"], ["c", "d"]), ("text_a", "text_b"))
-    (['a', 'b'], ['c', 'd'])
-    >>> columns_of({"text": ["a", "b"]}, ("text",))
-    (['a', 'b'],)
-
-    Args:
-        x: a column for one name, a tuple of columns for several, or a dict by names.
-        names: of the inputs that the model takes.
-
-    Raises:
-        UserError: other inputs than the model takes, or columns of different lengths.
-    """
+    """A column, a tuple of columns, or a dict of them by name, as one list for each of `names`."""
     if isinstance(x, Mapping):
         missing = [name for name in names if name not in x]
         if missing:
             raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(names)}")
         columns = tuple(x[name] for name in names)
-    elif isinstance(x, tuple):
-        columns = x
     else:
-        columns = (x,)
+        columns = x if isinstance(x, tuple) else (x,)
     if len(columns) != len(names):
         if len(names) == 1:
             raise UserError(
@@ -278,13 +183,7 @@ def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
 
 
 def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> None:
-    """Raises UserError if the number of values is not the number of rows, or there are no rows.
-
-    >>> check_count((["a", "b"],), [1], "labels")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: there are 2 rows, but 1 labels; give one for each row
-    """
+    """Raises UserError if the number of values is not the number of rows, or there are no rows."""
     rows = len(columns[0])
     if not rows:
         raise UserError("there are no rows; give at least one")
@@ -293,14 +192,7 @@ def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> Non
 
 
 def weights_of(sample_weight: Any, columns: Sequence[Sequence]) -> np.ndarray | None:
-    """The weight of each row: float32 [rows]; None if there are no weights.
-
-    >>> weights_of([1, 0.5], (["a", "b"],)).tolist()
-    [1.0, 0.5]
-
-    Raises:
-        UserError: there are not as many as rows, or one is not a finite number.
-    """
+    """The weight of each row: float32 [rows]; None if there are no weights."""
     if sample_weight is None:
         return None
     values = as_list(sample_weight, "sample_weight")

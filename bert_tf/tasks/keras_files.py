@@ -1,8 +1,7 @@
 """Reading `.keras` files of task models as data of unknown origin.
 
-A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-creates any object that the configuration names, of any size. So this module checks the file before
-Keras opens it: the archive is sound, the configuration describes one model of a known family and
+Keras creates any object that the configuration in such a file names, of any size. So this module
+first checks that the archive is sound, the configuration describes one model of a known family and
 nothing else, and its sizes match the weights in the file.
 """
 
@@ -37,19 +36,17 @@ from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 
 SUFFIX = ".keras"
-# The version of what `get_config` of a task model returns.
-FORMAT = 1
+FORMAT = 1  # the version of what `get_config` of a task model returns
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
-# Most bytes of everything but the weights.
-_LONGEST = 2**24
+_NOT_OURS = "does not hold a bert_tf model; load it with keras.saving.load_model"
+_LONGEST = 2**24  # most bytes of everything but the weights
 # The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
 _COUNTS = re.compile(r"^/optimizer/|/seed_generator[^/]*/")
-# The least number of weights of an encoder's layer.
-_WEIGHTS_OF_LAYER = 12
+_WEIGHTS_OF_LAYER = 12  # the least number of weights of an encoder's layer
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
 # What a model may be compiled with: the classes and functions of these modules, those that other
 # packages have registered, and our own classes of these kinds.
@@ -65,8 +62,8 @@ _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
 # Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
-# Nested arguments that their class checks itself.
-_CHECKED_LATER = ("prompts", "dense", "tokenizer_settings", "ranges")
+# The encoder, and nested arguments that their class checks itself.
+_CHECKED_LATER = ("encoder", "prompts", "dense", "tokenizer_settings", "ranges")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -75,20 +72,7 @@ class _Damage(Exception):
 
 
 def read(path: Path) -> keras.Model:
-    """The model in a `.keras` file.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
-    >>> model = read(Path("model.keras"))
-    >>> type(model).__name__, model.tokenizer.vocabulary[-1]
-    ('NextSentence', 'cat')
-
-    Raises:
-        UserError: there is no such file; it is damaged, holds something else, is of a later
-            version of bert_tf, or names code that must not run.
-    """
+    """The model in a `.keras` file."""
     check_there(path)
     try:
         config, held = _checked(path)
@@ -109,18 +93,14 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     for name, variable in weight_names(model).items():
         check_finite(variable.numpy(), name, path)
-    if ignored := _ignored(held, model):
-        logger.warning(f"{path}: ignored: {listed(ignored)}")
+    if len(held) != len(model.weights):
+        # Keras passes over weights that belong to no part of the model.
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_weights(own := Path(folder) / "own.weights.h5")
+            ignored = held - _names(own.read_bytes())
+        if ignored:
+            logger.warning(f"{path}: ignored: {listed(tuple(sorted(ignored)))}")
     return model
-
-
-def _ignored(held: set[str], model: keras.Model) -> tuple[str, ...]:
-    """The weights of a file that belong to no part of the model; Keras passes over them."""
-    if len(held) == len(model.weights):
-        return ()
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_weights(own := Path(folder) / "own.weights.h5")
-        return tuple(sorted(held - _names(own.read_bytes())))
 
 
 def _names(weights: bytes) -> set[str]:
@@ -131,19 +111,7 @@ def _names(weights: bytes) -> set[str]:
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
-    """Names a field that is not of the constructor's type; None if all fields are.
-
-    >>> class Model:
-    ...     def __init__(self, max_length: int | None, dropout: float | None): ...
-    >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
-    >>> wrong_argument(Model, {"max_length": "128"})
-    "max_length has the unexpected value '128'"
-
-    Args:
-        cls: the class.
-        fields: arguments by name; only arguments of plain types are checked.
-        **hints: the types of further fields.
-    """
+    """The first field whose value has not the plain type of its hint, in words, or None."""
     known = typing.get_type_hints(cls.__init__) | hints
     for name, value in fields.items():
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
@@ -165,9 +133,7 @@ def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
     name, fields = config.get("registered_name"), config["config"]
     is_ours = isinstance(name, str) and name.startswith(_PACKAGE)
     if not is_ours and _class_of(config) is None:
-        raise UserError(
-            f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
-        )
+        raise UserError(f"{path} {_NOT_OURS}")
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
         # Before the other fields are checked, which may be unknown here.
@@ -188,7 +154,6 @@ def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises an error if an entry is missing, is not one of Keras's, or unpacks to too much."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
@@ -199,9 +164,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         )
     for name in names:
         if name.startswith("assets/layers/"):  # such as those of a HubLayer
-            raise UserError(
-                f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
-            )
+            raise UserError(f"{path} {_NOT_OURS}")
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
             raise _Damage(f"{shown(name)} does not belong to a model")
     if len({*names}) < len(names):
@@ -218,7 +181,6 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """All objects inside a JSON value."""
     if depth > _MOST_DEPTH:
         raise _Damage("its configuration is nested too deeply")
     if isinstance(value, dict):
@@ -229,11 +191,7 @@ def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
-    """The class of a node, which must be a model of a known family or an encoder.
-
-    Raises:
-        UserError: the node or a part of it is something else.
-    """
+    """The class of a node, which must be a model of a known family or an encoder."""
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
         raise _Damage("its configuration does not describe a model")
     cls = _class_of(node)
@@ -241,15 +199,13 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
-        if key == "encoder" or issubclass(cls, Encoder) and key == "config":
+        if key in _CHECKED_LATER or issubclass(cls, Encoder) and key == "config":
             continue
         if key == "dtype":
             _check_policy(path, value)
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise _Damage(f"{key} is not a list of texts")
-        elif key in _CHECKED_LATER:
-            continue
         elif (
             isinstance(value, dict)
             or isinstance(value, list)
@@ -272,7 +228,6 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
 
 
 def _class_of(node: Mapping[str, Any]) -> type | None:
-    """The model class that a node names; None if it names another class."""
     name, class_name = node.get("registered_name"), node.get("class_name")
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
@@ -283,7 +238,6 @@ def _class_of(node: Mapping[str, Any]) -> type | None:
 
 
 def _check_policy(path: Path, value: Any) -> None:
-    """Raises an error if a value is not a dtype policy."""
     name = value
     if isinstance(value, dict):
         if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):
@@ -312,8 +266,11 @@ def _check_compiled(path: Path, config: Any) -> None:
         name = node.get("registered_name")
         is_function = class_name == "function" and isinstance(node.get("config"), str)
         if isinstance(name, str) and name in registered:
+            found = registered[name]
             # A program trusts what it has registered itself.
-            is_known = not name.startswith(_PACKAGE) or _is_kind(registered[name])
+            is_known = not name.startswith(_PACKAGE) or (
+                isinstance(found, type) and issubclass(found, _KINDS)
+            )
             if not is_known or name.rpartition(">")[2] != class_name and not is_function:
                 raise _refusal(path, node)
         elif is_function and module in ("builtins", *_COMPILED):
@@ -328,10 +285,6 @@ def _check_compiled(path: Path, config: Any) -> None:
             or "__" in class_name
         ):
             raise _refusal(path, node)
-
-
-def _is_kind(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, _KINDS)
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
@@ -351,7 +304,6 @@ def _check_patterns(node: Mapping[str, Any]) -> None:
 
 
 def _largest(value: Any) -> int:
-    """The largest whole number inside a JSON value."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
@@ -360,7 +312,6 @@ def _largest(value: Any) -> int:
 
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
-    """The error message for a part that does not belong to a model."""
     name = shown(node.get("class_name"))
     if node.get("class_name") in ("__lambda__", "Lambda"):
         return UserError(f"{path} contains code ({name}), which bert_tf never runs; do not load it")
@@ -372,7 +323,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 
 
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
-    """Raises an error if the sizes of a model need more weights than the file holds."""
+    """Raises an error if a model needs more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
         found = datasets(file, len(weights))
         sizes = [each.size for each in found]

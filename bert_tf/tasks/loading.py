@@ -13,21 +13,11 @@ from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.io.remote import fetched
 from bert_tf.io.vocabulary import fitted
-from bert_tf.tasks import keras_files
-from bert_tf.tasks.from_checkpoint import (
-    built,
-    check_head,
-    family_at,
-    find,
-    length_read,
-    origin_of,
-    say,
-)
+from bert_tf.tasks import from_checkpoint, keras_files
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-# The folders of an export of kind hub.
-_PAIR = ("preprocessor", "encoder")
+_PAIR = ("preprocessor", "encoder")  # the folders of an export of kind hub
 
 
 def load(
@@ -97,8 +87,8 @@ def load_model(
             fitted(model.tokenizer.vocabulary, model.encoder.config.vocab_size, path)
             model.origin = Origin(source=str(path))
             return model
-    checkpoint = find(path)
-    family = family_at(checkpoint)
+    checkpoint = from_checkpoint.find(path)
+    family = from_checkpoint.family_at(checkpoint)
     if family is None:
         kind = checkpoint.description.model
         article = "an" if kind[0] in "AEIOU" else "a"
@@ -115,14 +105,16 @@ def load_model(
         )
     cls, tokenizer = family.model_class(), Tokenizer.from_checkpoint(checkpoint)
     options = {"dtype": dtype, "layout": layout}
-    model = built(cls, checkpoint, path, labels, settings or {}, tokenizer, **options)
+    model = from_checkpoint.built(
+        cls, checkpoint, path, labels, settings or {}, tokenizer, **options
+    )
     report = checkpoint.fill(model, model.labels)
-    check_head(report, model, path)
-    say(report, path)
+    from_checkpoint.check_head(report, model, path)
+    from_checkpoint.say(report, path)
     if checkpoint.table.format != native.TABLE.format:
-        logger.info(f"{path}: reads {length_read(model)}, special ones included")
+        logger.info(f"{path}: reads {from_checkpoint.length_read(model)}, special ones included")
     model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
-    model.origin = origin_of(checkpoint, path)
+    model.origin = from_checkpoint.origin_of(checkpoint, path)
     if model.origin.metrics:
         model.remember({**model.origin.metrics, **(settings or {})})
     return model

@@ -22,13 +22,7 @@ MAX, ATTENTION = "max", "attention"
 
 
 def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
-    """Makes a task model read long texts as arguments of `TextClassifier` say.
-
-    `of_windows` are `window_pooling`, `stride` and `max_windows`.
-
-    Raises:
-        UserError: one is for windows, which are not read, or windows would not overlap.
-    """
+    """Makes a model read long texts; `of_windows` are `window_pooling`, `stride`, `max_windows`."""
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
     for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):
         if value is not None and long_text != WINDOWS:
@@ -57,10 +51,8 @@ def reader(model: Any) -> TextReader:
 
 
 def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Tensor]:
-    """Cuts rows that hold their windows end to end, [rows, tokens], into a list of windows.
-
-    Returns the encoder's inputs, [windows, seq_len], and the row of each window, int32 [windows],
-    which is -1 for padding. If the model reads no windows, each row is one window.
+    """The windows [windows, seq_len] of rows that hold them end to end, [rows, tokens], and the row
+    of each, int32 [windows], -1 for padding. Where a model reads no windows, each row is one.
     """
     shape = tf.shape(inputs["input_mask"])
     if model.long_text != WINDOWS:
@@ -88,10 +80,7 @@ def outputs(model: Any, windows: TextWindows) -> Any:
 
 
 def pooled(model: Any, windows: Scored, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """float32 [batch, width]: the vectors of the windows of each row as one.
-
-    `rows`, int32 [windows], are the rows of the windows, -1 for padding.
-    """
+    """float32 [batch, width]: the vectors of windows as one for each row; `rows` -1 is padding."""
     vectors, scores = windows
     if model.window_pooling == MAX:
         return tf.math.unsorted_segment_max(vectors, rows, batch)

@@ -35,8 +35,7 @@ _OWN = (
     "next_sentence",
     "embedding",
 )
-# Tasks that are not families, whose names are taken.
-_TAKEN = ("pretraining",)
+_TAKEN = ("pretraining",)  # tasks that are not families, whose names are taken
 
 _registered: dict[str, TaskFamily] = {}
 
@@ -64,49 +63,29 @@ def register(family: TaskFamily) -> None:
 
 
 def families() -> tuple[TaskFamily, ...]:
-    """All families; those of bert_tf come first.
-
-    >>> [each.name for each in families()][:3]
-    ['classification', 'multi_label_classification', 'regression']
-    """
+    """All families; those of bert_tf come first."""
     _read_entry_points()
     return (*own_families(), *_registered.values())
 
 
 @functools.cache
 def own_families() -> tuple[TaskFamily, ...]:
-    """The families of bert_tf.
-
-    >>> len(own_families())
-    12
-    """
+    """The families of bert_tf."""
     return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
 
 
 def family(name: str) -> TaskFamily:
-    """The family of a task by its name, which must be known.
-
-    >>> family("regression").title
-    'Regression'
-    """
+    """The family of a task by its name, which must be known."""
     return next(each for each in families() if each.name == name)
 
 
 def family_of(class_name: str) -> TaskFamily | None:
-    """The family whose model class has this name; None if there is none.
-
-    >>> family_of("TextRegressor").name, family_of("Other")
-    ('regression', None)
-    """
+    """The family whose model class has this name; None if there is none."""
     return next((each for each in families() if each.class_name == class_name), None)
 
 
 def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
-    """The class of a model with such arguments: `cls`, or one of its `options`, which extends it.
-
-    >>> class_for(family("regression").model_class(), {"targets": ["price", "size"]}).__name__
-    'MultiTargetRegressor'
-    """
+    """The class of a model with such arguments: `cls`, or one of its `options`."""
     for argument, name in vars(cls).get("options", {}).items():
         if arguments.get(argument):
             return family(name).model_class()
@@ -115,10 +94,7 @@ def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
 
 @functools.cache
 def _read_entry_points() -> None:
-    """Registers the families of installed packages. A warning names those that cannot be used.
-
-    A package may have registered its family itself before.
-    """
+    """Registers the families of installed packages. A warning names those that cannot be used."""
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         package = entry.dist.name if entry.dist else entry.value
         try:

@@ -50,10 +50,7 @@ class Task(ABC):
         self.best_metric = self.best_metric_of(config)
 
     def of_trial(self, config: FinetuningRun) -> Self:
-        """The same task in a trial, whose configuration is another one only under `train`.
-
-        It keeps what the training rows have decided, such as the labels.
-        """
+        """The task, with its labels, in a trial whose configuration differs only under `train`."""
         task = copy.copy(self)
         task.config = config
         return task
@@ -71,9 +68,8 @@ class Task(ABC):
         return cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
-        """The files of "train", "dev" or "test", by the suffix of their metrics' names.
-
-        Usually this is one file with the suffix ""; MNLI has several dev and test files.
+        """The files of "train", "dev" or "test", by the suffix of their metrics' names: usually one
+        file with the suffix ""; MNLI has several dev and test files.
         """
         self.check_format()
         name = getattr(self.data, split) or self.default_name(split)
@@ -112,10 +108,8 @@ class Task(ABC):
         return name.startswith(("dev", "test"))
 
     def training_rows(self) -> Columns:
-        """The rows to train on; a task with labels finds them if they are not given.
-
-        Raises:
-            UserError: a file or row that cannot be used, with its name and line.
+        """The rows to train on; a task with labels finds them if they are not given. Errors name
+        the file and the line.
         """
         (path,) = self.files("train").values()
         return self.read(path).first(self.data.train_rows)
@@ -135,10 +129,7 @@ class Task(ABC):
     @abstractmethod
     def read(self, path: Path) -> Any:
         """The rows of one file, to predict and score; other than the dev files', they may have no
-        targets.
-
-        Raises:
-            UserError: as `training_rows`, and a label that training did not have.
+        targets. A label that training did not have is an error.
         """
 
     def score(self, model: TaskModel, predictions: Any, rows: Any) -> dict[str, float]:
@@ -153,9 +144,5 @@ class Task(ABC):
 
 
 def indexed(predictions: Iterable[object]) -> str:
-    r"""Predictions as a TSV file numbers them, the form of GLUE's submissions.
-
-    >>> indexed(["good", "bad"])
-    'index\tprediction\n0\tgood\n1\tbad\n'
-    """
+    """Predictions as a TSV file numbers them, the form of GLUE's submissions."""
     return "index\tprediction\n" + "".join(f"{i}\t{each}\n" for i, each in enumerate(predictions))

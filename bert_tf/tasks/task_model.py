@@ -34,6 +34,7 @@ from bert_tf.asking import (
 from bert_tf.asking.saved_model import NETWORK, tensors_of
 from bert_tf.checkpoints import conversion, peft
 from bert_tf.checkpoints.description import vocabulary_hash
+from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked, checked_argument
@@ -70,10 +71,8 @@ from bert_tf.training.adapter import without_adapter
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
 PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
-# Texts that are tokenized at a time.
-_CHUNK = 1024
-# Rows whose tokens are counted at a time.
-_COUNTED = 2**16
+_CHUNK = 1024  # texts that are tokenized at a time
+_COUNTED = 2**16  # rows whose tokens are counted at a time
 # Requests of one text, and of two.
 _EXAMPLES = {
     1: (["What a lovely film."],),
@@ -132,8 +131,7 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # Whether the ends of longer texts are cut off; other models read such texts in windows.
     cuts_texts: ClassVar[bool] = True
-    # As in `Network`.
-    reads_rows: ClassVar[bool] = False
+    reads_rows: ClassVar[bool] = False  # as in `Network`
     # The arguments by which one call of `predict` differs from another: settings, which `export`
     # takes too, or arguments of `asked`.
     answer_options: ClassVar[tuple[str, ...]] = ()
@@ -150,10 +148,8 @@ class TaskModel(EncoderModel):
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
-    # What logits are divided by where they become probabilities.
-    temperature: float = 1.0
-    # The least probability of an answer; below it there is none.
-    abstain: float | None = None
+    temperature: float = 1.0  # what logits are divided by where they become probabilities
+    abstain: float | None = None  # the least probability of an answer; below it there is none
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
@@ -161,8 +157,7 @@ class TaskModel(EncoderModel):
     # The folder in which the next `examples` keeps tokenized rows; None is memory. See
     # `mapped.joined`.
     tokens: Path | None = None
-    # Whether a row is two texts; None lets the first `fit` decide.
-    pair: bool | None = False
+    pair: bool | None = False  # whether a row is two texts; None lets the first `fit` decide
     # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
     long_text: str = long_texts.TRUNCATE
     cut: Cut = "end"
@@ -245,8 +240,19 @@ class TaskModel(EncoderModel):
             UserError: there is no checkpoint at `path`, it is damaged, a setting is unknown, or as
                 `Tokenizer.with_tokens`.
         """
+        checkpoint = with_tokens(from_checkpoint.find(path), add_tokens)
+        tokenizer = Tokenizer.from_checkpoint(checkpoint)
         options = {"dtype": dtype, "layout": layout}
-        return from_checkpoint.model_from(cls, path, labels, settings, add_tokens, **options)
+        model = from_checkpoint.built(cls, checkpoint, path, labels, settings, tokenizer, **options)
+        report = checkpoint.fill(model, model.labels)
+        if not model.trains:
+            if report.why:
+                raise UserError(f"{path}: {report.why}; give those labels, or leave them out")
+            from_checkpoint.check_head(report, model, path)
+        logger.info(f"{path}: {report}")
+        if registry.family_of(type(model).__name__) is from_checkpoint.family_at(checkpoint):
+            model.origin = from_checkpoint.origin_of(checkpoint, path)
+        return model
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -268,7 +274,6 @@ class TaskModel(EncoderModel):
         return self._with(_network=network, _functions=UserDict())
 
     def _with(self, **attributes: Any) -> Self:
-        """This model, with the same weights, and other attributes."""
         model = object.__new__(type(self))
         # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would take the
         # metrics in it for other ones, and `fit` would report these, which stay 0.
@@ -281,7 +286,6 @@ class TaskModel(EncoderModel):
 
     @property
     def has_tokenizer(self) -> bool:
-        """Whether the model was made with a tokenizer."""
         return self._tokenizer is not None
 
     @property
@@ -310,10 +314,8 @@ class TaskModel(EncoderModel):
         return EncodedRows.of_arrays(joined(pieces, folder))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """How many rows have more tokens than the model reads, so that their texts are cut.
-
-        Args:
-            columns: of texts, or of lists of texts of which each is packed with the others.
+        """How many rows have more tokens than the model reads, so that their texts are cut. A
+        column is of texts, or of lists of texts of which each is packed with the others.
         """
         if not self.cuts_texts:
             return 0
@@ -355,7 +357,6 @@ class TaskModel(EncoderModel):
         return f"have {' or '.join(limits)}; the {self.cut}s of their texts are not read"
 
     def make_linear(self, outputs: int, name: str) -> Linear:
-        """A linear layer of the head."""
         return Linear(
             outputs,
             initializer_range=self.encoder.config.initializer_range,
@@ -364,19 +365,14 @@ class TaskModel(EncoderModel):
         )
 
     def make_head(self, outputs: int | None, name: str, dropout: float | None = None) -> None:
-        """Makes the default head: dropout on the pooled output, and a linear layer.
-
-        Args:
-            outputs: of the linear layer; None leaves it to `name_classes`.
-            name: that of its weights.
-            dropout: rate; None takes the encoder's.
+        """Makes the default head: dropout on the pooled output, and a linear layer of this name.
+        `outputs` None leaves the layer to `name_classes`. `dropout` None takes the encoder's rate.
         """
         self.dropout = head_dropout(self, dropout)
         self.classifier = None if outputs is None else self.make_linear(outputs, name)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
         for layer in (self.window_attention, self.dropout, self.classifier):
             if layer is not None and not layer.weights:
                 layer.build((None, self.pooled_width))
@@ -401,7 +397,6 @@ class TaskModel(EncoderModel):
         return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
 
     def windows_of(self, inputs: Features, training: bool = False) -> long_texts.Scored:
-        """The vectors of windows and their scores."""
         vectors = tf.cast(self.vectors_of(inputs, training), tf.float32)
         scorer = self.window_attention
         scores = scorer(vectors)[:, 0] if scorer else self.window_scores(inputs)
@@ -482,11 +477,7 @@ class TaskModel(EncoderModel):
         return model
 
     def name_classes(self, labels: Sequence[Any]) -> None:
-        """Names the classes, and creates the head that predicts them, in this model's strategy.
-
-        Raises:
-            UserError: a label that cannot name a class, or occurs twice.
-        """
+        """Names the classes, and creates the head that predicts them, in this model's strategy."""
         names = class_names(as_list(labels, "labels"))
         check_class_names(names)
         self.labels, self.head["num_classes"] = tuple(names), len(names)
@@ -518,12 +509,7 @@ class TaskModel(EncoderModel):
     def given(
         self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
     ) -> Columns:
-        """The arguments of `fit` or `evaluate` as checked rows.
-
-        Raises:
-            UserError: targets are missing, columns have different lengths, or a value has a wrong
-                type; with its position.
-        """
+        """The arguments of `fit` or `evaluate` as checked rows. Errors name the position."""
         columns, target, targets = self.columns_of(x), self.target, None
         names = tuple(column.name for column in columns)
         values = inputs.columns_of(x, names)
@@ -537,20 +523,13 @@ class TaskModel(EncoderModel):
         if target is not None and y is not None:
             targets = as_list(y, target.plural)
             inputs.check_count(values, targets, target.plural)
-        weights = inputs.weights_of(sample_weight, values)
-        classes = getattr(y, "classes", ())
+        weights, classes = inputs.weights_of(sample_weight, values), getattr(y, "classes", ())
         rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
         return rows.checked(columns, target)
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
-        """The inputs in a table as a dict of columns, and the targets, which may be None.
-
-        Args:
-            table: its columns are named as inputs are, or as in files.
-            target: the name of the column of targets, or the targets; None is `target_columns`.
-
-        Raises:
-            UserError: a column is not there, or is no text.
+        """The inputs in a table as a dict of columns, named as inputs are or as in files, and the
+        targets or None. `target` is their column, which None finds, or the targets themselves.
         """
         names = table.named(self.other_names)
         x = {name: table.column(column) for name, column in names.items()}
@@ -577,11 +556,9 @@ class TaskModel(EncoderModel):
         )
 
     def is_compiled_by_user(self) -> bool:
-        """Whether the model was compiled, and not by `fit` itself."""
         return self.compiled and not self._compiled_by_fit
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
-        """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
         element = dataset.element_spec
         needs_targets = self.target is not None and not self.target.is_optional
@@ -607,10 +584,7 @@ class TaskModel(EncoderModel):
     # ---- Saving -------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same model, without the vocabulary.
-
-        The vocabulary itself is an asset of the `.keras` file.
-        """
+        """Plain data for `from_config`. The vocabulary itself is an asset of the `.keras` file."""
         config = super().get_config()
         config.pop("num_classes", None)
         known, settings = self._vocabulary
@@ -630,7 +604,6 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """The model that `get_config` described, with new weights and no vocabulary yet."""
         fields = dict(config)
         written = fields.pop("format", FORMAT)
         if type(written) is not int:
@@ -651,16 +624,10 @@ class TaskModel(EncoderModel):
         return model
 
     def save_assets(self, folder: str) -> None:
-        """Writes the vocabulary into a folder of the `.keras` file."""
         if self._tokenizer is not None:
             write_beside(Path(folder), self._tokenizer.vocabulary)
 
     def load_assets(self, folder: str) -> None:
-        """Reads the vocabulary back.
-
-        Raises:
-            UserError: it is missing, damaged, or not the one that the model was saved with.
-        """
         known, settings = self._vocabulary
         if known is None:
             return
@@ -865,14 +832,13 @@ class TaskModel(EncoderModel):
         known, names = {each.name: each for each in self.columns}, pictures.accepted[0]
         of_names = [known.get(name) or TextColumn(name) for name in names]
         rows, single = inputs.asked(inputs.by_name(x, columns, names), of_names)
-        texts = [
-            {
-                n: plain(v) if isinstance(v, str | bytes) else [*map(plain, v)]
-                for n, v in row.items()
-            }
-            for row in rows
+
+        def of_text(value: Any) -> str | list[str]:
+            return plain(value) if isinstance(value, str | bytes) else [*map(plain, value)]
+
+        found = [
+            pictures.explain({name: of_text(value) for name, value in row.items()}) for row in rows
         ]
-        found = [*map(pictures.explain, texts)]
         return found[0] if single else found
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
@@ -912,10 +878,7 @@ class TaskModel(EncoderModel):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The inputs of a row, as `fit` and `predict` take them.
-
-        A family whose models all have the same inputs says so with an attribute of its class.
-        """
+        """The inputs of a row; an attribute of the class if all models of the family share them."""
         return PAIR if self.pair else ONE
 
     @property
@@ -924,10 +887,7 @@ class TaskModel(EncoderModel):
         """What is to be learned of a row; None if a row has it in itself."""
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """The outputs of `serving_default`, each [batch, ...], from what `call` computes.
-
-        A family that defines `signatures` may do without.
-        """
+        """The outputs of `serving_default`, each [batch, ...], from what `call` computes."""
         raise NotImplementedError
 
     def decoded(self, scores: tf.Tensor) -> Tensors:
@@ -938,13 +898,7 @@ class TaskModel(EncoderModel):
     @staticmethod
     @abstractmethod
     def answer(outputs: Outputs, place: int, row: Row) -> Any:
-        """One row of the outputs of `serving_default` as a Python value.
-
-        Args:
-            outputs: of a batch, each [batch, ...].
-            place: the place of the row in it.
-            row: what was asked.
-        """
+        """The answer to a row, at its place in the outputs of `serving_default` for a batch."""
 
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
@@ -959,20 +913,11 @@ class TaskModel(EncoderModel):
         return np.stack(taken) if isinstance(predictions, np.ndarray) else taken, rows.take(places)
 
     def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`; {} if they are built in, or by default those of
-        `predicts`."""
+        """Loss and metrics for `compile`, by default of `predicts`; {} if they are built in."""
         return _LOSSES[self.predicts]() if self.predicts else {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
-        """What of the outputs of `call` a student learns from its teacher.
-
-        Args:
-            outputs: of `call`, for some rows.
-            y: the targets of the rows; only their form is used, such as which tokens count.
-
-        Raises:
-            UserError: the family does not define it.
-        """
+        """What a student learns of the outputs of `call`; of the targets only the form is used."""
         if self.predicts is None:
             raise UserError(
                 f"a {type(self).__name__} cannot be distilled: its class does not define matched"
@@ -980,12 +925,7 @@ class TaskModel(EncoderModel):
         return [Matched(self.predicts, outputs if outputs.shape.rank > 1 else outputs[:, None])]
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps values found on dev data, such as a threshold; by default there are none.
-
-        Args:
-            metrics: the result of `official_metrics` on the dev data, with the `temperature` of a
-                calibrated model; {} forgets what was found.
-        """
+        """Keeps a threshold or temperature found on dev data, from these metrics; {} forgets it."""
         if not metrics and self.temperature != 1.0:
             logger.info("training sets the temperature back to 1; calibrate again afterwards")
         self.temperature = metrics.get("temperature", 1.0)
@@ -1005,23 +945,14 @@ class TaskModel(EncoderModel):
         return cast(Target, self.target).numbers(rows)
 
     def device_form(self) -> DeviceForm:
-        """What the model answers on a device.
-
-        Raises:
-            UserError: the family has no such form; by default it has none.
-        """
+        """What the model answers on a device; by default it cannot be asked there."""
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT or ONNX; export a SavedModel"
         )
 
     @classmethod
     def named_outputs(cls, names: Sequence[str], count: int) -> dict[str, Any]:
-        """The arguments of the constructor that name the outputs of a checkpoint's head.
-
-        Args:
-            names: those that the checkpoint has; () if it has none.
-            count: how many outputs the head has.
-        """
+        """Constructor arguments that name the outputs of a checkpoint's head; `names` may be ()."""
         return {"labels": names or range(count)} if cls.has_labels else {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -1032,7 +963,6 @@ class TaskModel(EncoderModel):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of `columns`."""
         return tuple(column.name for column in self.columns)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
@@ -1044,11 +974,7 @@ class TaskModel(EncoderModel):
         return self.columns
 
     def learn_from(self, rows: Columns) -> None:
-        """Sets what the first training rows decide: the labels, and one text or two.
-
-        Raises:
-            UserError: the rows do not fit what was decided before.
-        """
+        """Sets what the first training rows decide: the labels, and one text or two."""
         if self.pair is None:
             self.pair = len(rows.values) == 2
         if self.has_labels and not self.labels:
@@ -1061,33 +987,20 @@ class TaskModel(EncoderModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
-        """Encodes rows to train on; each is tokenized once.
-
-        Args:
-            rows: with targets, of which some may be None.
-            class_weight: class -> the weight of its rows; others have weight 1.
-
-        Raises:
-            UserError: a target that the model cannot predict.
-        """
-        targets = cast(Target, self.target).numbers(rows)
-        return TrainingRows(
-            self.encoded(rows.values), targets, _weights(rows, targets, class_weight)
-        )
+        """Encodes rows to train on; targets may be None, and classes without a weight have 1."""
+        targets, weights = cast(Target, self.target).numbers(rows), rows.weights
+        if class_weight is not None:
+            of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
+            weights = of_rows if weights is None else weights * of_rows
+        return TrainingRows(self.encoded(rows.values), targets, weights)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights.
-
-        `x` is a tuple of columns.
-        """
+        """As `examples`, in a graph, for a batch of a dataset, where `x` is a tuple of columns."""
         features, targets = self.packed(x), cast(Target, self.target).encoded(y)
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """The predictions for all rows, in their order, for `official_metrics`.
-
-        By default what `call` computes for each row, calibrated, float32 [rows, ...].
-        """
+        """What `official_metrics` takes: by default outputs of `call`, calibrated, [rows, ...]."""
         found = each_answer(
             self,
             "scores",
@@ -1099,18 +1012,12 @@ class TaskModel(EncoderModel):
         return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
-        """What `call` computes for strings, in bounded memory however large the batch.
-
-        Rows with the same token ids have the same output, that of the first of them.
-        """
+        """What `call` computes for strings, in bounded memory; the same for the same token ids."""
         texts = [given[name] for name in self.input_names]
         return long_texts.outputs(self, self.read(texts))
 
     def signatures(self) -> dict[str, Signature]:
-        """The signatures of the model by name; "serving_default" is one of them.
-
-        They compute with `network`. Those that only evaluation calls are `is_inner`.
-        """
+        """The signatures by name, which compute with `network`; inner ones are for evaluation."""
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self.decoded(self.scores(given))
@@ -1121,10 +1028,8 @@ class TaskModel(EncoderModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """The signatures of an export that takes the encoder's inputs instead of strings.
-
-        They use operations of TensorFlow's core alone. The inner one, NETWORK, is what Python makes
-        answers to strings of: by default what `call` computes.
+        """The signatures of an export that takes the encoder's inputs; all their operations are of
+        TensorFlow's core. Python answers strings with the inner one, NETWORK, by default `call`.
         """
         return {
             "serving_default": of_ids(self, lambda given: self.decoded(self.scores_of_ids(given))),
@@ -1136,12 +1041,7 @@ class TaskModel(EncoderModel):
         return map_rows(self.network(), given)
 
     def strings_form(self) -> StringsForm:
-        """How the model is asked with strings on a device: by default for the outputs of
-        `device_form`.
-
-        Raises:
-            UserError: the family has no such form.
-        """
+        """How the model is asked with strings on a device; by default as `device_form` says."""
         form, names = self.device_form(), self.input_names
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
@@ -1160,21 +1060,7 @@ class TaskModel(EncoderModel):
         verbose: int | str = "auto",
         **options: Any,
     ) -> Any:
-        """Answers of a model of this class, or of an export of one, as Python values.
-
-        Args:
-            model: the model, or the export.
-            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            **options: those of `answer_options`.
-
-        Returns:
-            A list with an answer for each row; for a single row, its answer.
-
-        Raises:
-            UserError: the inputs are not what the model takes.
-        """
+        """Answers of a model of this class, or of an export of one, to inputs as for `predict`."""
         of_asked = inspect.signature(cls.asked).parameters if options else ()
         asked = {name: options.pop(name) for name in of_asked if name in options}
         rows, single, signature = cls.asked(model, x, **asked)
@@ -1192,11 +1078,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def asked(cls, model: Answers, x: Any) -> "Asked":
-        """The rows of a call of `predict`; a family names the options that it takes here.
-
-        Raises:
-            UserError: the inputs are not what the model takes.
-        """
+        """The rows of a call of `predict`; a family names the options that it takes here."""
         return Asked(*inputs.asked(x, asked_columns(cls, model)))
 
     def check_settings(self) -> None:
@@ -1204,15 +1086,7 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def with_options(cls, model: Any, options: Mapping[str, Any]) -> Any:
-        """A model, or an export of one, that answers with other settings: a copy, or itself.
-
-        Args:
-            model: what answers otherwise.
-            options: of `answer_options`; None is the model's own.
-
-        Raises:
-            UserError: an option that the class does not have, or a value that the model does not.
-        """
+        """A model or an export, or a copy of it with other settings; None keeps a setting."""
         if not options:
             return model
         arguments, changed = inspect.signature(cls.__init__).parameters, {}
@@ -1241,10 +1115,7 @@ class TaskModel(EncoderModel):
         )
 
     def exported_functions(self) -> dict[str, Callable]:
-        """What a program that loads an export in Python finds in it besides `serve`, by name.
-
-        By default there is nothing.
-        """
+        """What a program that loads an export in Python finds in it besides `serve`, by name."""
         return {}
 
 
@@ -1263,12 +1134,8 @@ def in_chunks(
     title: str = "tokenizing",
     unit: str = "rows",
 ) -> Iterator[list[tf.Tensor]]:
-    """Columns of texts as tensors, string [rows] each, of so many rows at a time.
-
-    `first` chunks are left out. Progress is shown under the title.
-
-    >>> [texts.numpy().tolist() for (texts,) in in_chunks([["a", "b", "c"]], 2)]
-    [[b'a', b'b'], [b'c']]
+    """Columns of texts as tensors, string [rows] each, of so many rows at a time, with progress
+    under the title. `first` chunks are left out.
     """
     rows = len(columns[0])
     with Progress(title, rows, first * size, unit) as progress:
@@ -1276,16 +1143,6 @@ def in_chunks(
             chunk = [[*map(encoded, column[start : start + size])] for column in columns]
             yield [tf.constant(texts, tf.string) for texts in chunk]
             progress.update(min(start + size, rows), line=True)
-
-
-def _weights(
-    rows: Columns, classes: np.ndarray, class_weight: Mapping[int, float] | None
-) -> np.ndarray | None:
-    """The weight of each row, where rows or classes have weights."""
-    if class_weight is None:
-        return rows.weights
-    of_rows = np.array([class_weight.get(int(each), 1.0) for each in classes], np.float32)
-    return of_rows if rows.weights is None else rows.weights * of_rows
 
 
 _LOSSES: Mapping[str, Callable[[], dict[str, Any]]] = {
@@ -1323,7 +1180,6 @@ def _set_tokenizer(model: TaskModel, tokenizer: Tokenizer) -> None:
 
 
 def _like(model: Model, encoder: Encoder, settings: Mapping[str, Any]) -> Model:
-    """A model with the tokenizer, the labels and the head's arguments of another."""
     head = {name: value for name, value in model.head.items() if name != "num_classes"}
     own = {"labels": model.labels} if model.has_labels else {}
     # The constructors of subclasses take other arguments than that of `TaskModel`.
@@ -1341,7 +1197,6 @@ def _signature(model: TaskModel, name: str) -> Signature:
 
 
 def _traced(model: TaskModel, name: str) -> Callable[[Tensors], Tensors]:
-    """A signature as a function of the graph, traced once for the same settings."""
     fitting.check_ready(model)
 
     def traced() -> Callable[[Tensors], Tensors]:
@@ -1377,12 +1232,7 @@ def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors
 
 
 def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:
-    """Outputs of a classifier with `label` "", or `choice` -1, where none has such a probability.
-
-    >>> outputs = {"label": np.array([b"good"]), "probabilities": [[0.3, 0.7]]}
-    >>> [abstaining(outputs, least)["label"].tolist() for least in (0.6, 0.8)]
-    [[b'good'], [b'']]
-    """
+    """Outputs of a classifier with `label` "", or `choice` -1, where no probability is so high."""
     if least is None:
         return dict(outputs)
     name, nothing = ("label", "") if "label" in outputs else ("choice", -1)

@@ -11,14 +11,10 @@ import numpy as np
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 
-# Bins of probabilities, as in the paper.
-BINS = 15
-# The logarithm of the highest temperature; the lowest is as far below 1.
-_MOST = np.log(100.0)
-# How many samples a bootstrap draws.
-RESAMPLES = 1000
-# Draws rows, int [n], of so many.
-Draw = Callable[[int], np.ndarray]
+BINS = 15  # bins of probabilities, as in the paper
+_MOST = np.log(100.0)  # the logarithm of the highest temperature; the lowest is as far below 1
+RESAMPLES = 1000  # how many samples a bootstrap draws
+Draw = Callable[[int], np.ndarray]  # draws rows, int [n], of so many
 # What `calibrate` returns, and what the metrics of a run have of it.
 CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
 
@@ -31,10 +27,6 @@ def reliability(
     Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
     their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
     and the expected calibration error: the mean distance of the two, by predictions.
-
-    >>> *_, error = reliability(np.array([0.9, 0.9, 0.6]), np.array([True, False, True]))
-    >>> round(error, 2)  # two of three are 0.4 too sure, and one is 0.4 not sure enough
-    0.4
     """
     from sklearn.calibration import calibration_curve
 
@@ -49,14 +41,9 @@ def reliability(
 
 
 def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The probability of each prediction, float [n], and whether it is right, bool [n].
-
-    The targets of logits, float [rows, classes], are the classes, int [rows], of which the most
-    probable one is predicted; or float [rows, classes] of 0 and 1: then each label is a prediction,
-    that it is given or not, at a probability of 0.5.
-
-    >>> graded(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1]))[1].tolist()
-    [True, False]
+    """The probability of each prediction, float [n], and whether it is right, bool [n]: of the most
+    probable class of each row, where targets are int [rows]; or, where they are float
+    [rows, classes] of 0 and 1, of each label, given or not, at a probability of 0.5.
     """
     from scipy import special
 
@@ -67,14 +54,8 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
-    """The temperature with the greatest likelihood of the targets; see `graded`.
-
-    It is from 0.01 to 100. If all predictions are right, ever lower ones are likelier, and it is
-    `now`.
-
-    >>> logits = np.array([[4.0, 0.0]] * 4)
-    >>> round(best_temperature(logits, np.array([0, 0, 0, 1])), 2)  # p is 3/4: 4 / log 3
-    3.64
+    """The temperature, from 0.01 to 100, with the greatest likelihood of the targets; see `graded`.
+    If all predictions are right, ever lower ones are likelier, and it is `now`.
     """
     from scipy import optimize, special
 
@@ -98,10 +79,7 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
 
 
 def check_targets(targets: np.ndarray) -> None:
-    """Raises UserError if targets, where -1 does not count, have fewer than two labels.
-
-    >>> check_targets(np.array([0, -1, 1]))
-    """
+    """Raises UserError if targets, where -1 does not count, have fewer than two labels."""
     values = np.unique(targets[targets >= 0])
     if len(values) < 2:
         found = "no label" if not len(values) else "the same label for all rows"
@@ -109,10 +87,7 @@ def check_targets(targets: np.ndarray) -> None:
 
 
 def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, np.ndarray]:
-    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same.
-
-    They are `score(model, predictions, rows)` of what `model.resampled` has drawn of these.
-    """
+    """Metrics of rows drawn with replacement, float [RESAMPLES]; the draws are always the same."""
     source, found = np.random.default_rng(0), []
     logger.disabled = True  # a sample may lack a label
     try:
@@ -121,17 +96,12 @@ def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, 
             found.append(score(model, *drawn))
     finally:
         logger.disabled = False
-    # A threshold is no metric.
-    names = [name for name in found[0] if "threshold" not in name]
+    names = [name for name in found[0] if "threshold" not in name]  # a threshold is no metric
     return {name: np.array([each[name] for each in found]) for name in names}
 
 
 def intervals(samples: Mapping[str, np.ndarray], confidence: float) -> dict[str, float]:
-    """The ends `name_low` and `name_high` of the middle of each metric's samples.
-
-    >>> intervals({"f1": np.arange(101) / 100}, 0.9)
-    {'f1_low': 0.05, 'f1_high': 0.95}
-    """
+    """The ends `name_low` and `name_high` of the middle of each metric's samples."""
     ends = {"low": (1 - confidence) / 2, "high": (1 + confidence) / 2}
     return {
         f"{name}_{end}": float(np.nanquantile(values, share).round(12))

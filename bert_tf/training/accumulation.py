@@ -1,11 +1,11 @@
 """Gradient accumulation inside one training step.
 
-Keras can accumulate in its optimizer, over several calls. Its schedule then advances with every
-part, it fails under `MirroredStrategy`, and a loss that divides by a sum of weights becomes a mean
-of ratios. Here one batch is cut into parts within one step, so the optimizer sees one gradient and
-one update, and the loss divides by sums over the whole batch.
+Keras's own accumulation, over several calls, fails under `MirroredStrategy`, its schedule advances
+with every part, and a loss that divides by a sum of weights becomes a mean of ratios. Here a batch
+is cut into parts within one step, so there is one update, and losses divide by sums over the batch.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +13,9 @@ import tensorflow as tf
 
 # The gradient of each weight, and the loss, of a batch or of a part of it.
 Gradients = tuple[list[tf.Tensor], tf.Tensor]
+
+# A loop that makes one pass at a time; by default, TensorFlow runs ten at a time.
+_loop = functools.partial(tf.while_loop, parallel_iterations=1)
 
 
 def accumulated(
@@ -22,27 +25,17 @@ def accumulated(
     weights: list[tf.Variable],
     unrolled: bool = False,
 ) -> Gradients:
-    """The sums of `gradients_of` over `parts` parts of the batch, one after the other.
-
-    Rows are dealt out in turn, so that every part is a fair sample of the batch. If the number of
-    rows is not a multiple of `parts`, some parts have one row more than others.
-
-    Args:
-        gradients_of: takes the same structure as `batch`, with fewer rows.
-        batch: tensors [batch, ...] in any structure.
-        unrolled: whether the graph contains each part separately instead of a loop. In a loop, XLA
-            cannot determine the size of a part if the batch size is not known in advance.
+    """The sums of `gradients_of` over parts of the batch. Rows are dealt out in turn, so that every
+    part is a fair sample; the first parts may have one row more. An `unrolled` graph has no loop,
+    since in a loop XLA cannot find the size of a part if the batch size is unknown.
     """
-
     if parts == 1:
         return gradients_of(batch)
 
     def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
         gradients, loss = gradients_of(_part(batch, part, parts))
-        sums = [
-            so_far + tf.convert_to_tensor(gradient)
-            for so_far, gradient in zip(sums, gradients, strict=True)
-        ]
+        pairs = zip(sums, gradients, strict=True)
+        sums = [so_far + tf.convert_to_tensor(gradient) for so_far, gradient in pairs]
         return part + 1, sums, total + loss
 
     sums, loss = [tf.zeros_like(weight) for weight in weights], tf.constant(0.0)
@@ -62,14 +55,8 @@ def in_parts(
     shape: Sequence[int | None],
     unrolled: bool = False,
 ) -> tf.Tensor:
-    """What `compute` gives for the same parts as those of `accumulated`, one after the other.
-
-    Args:
-        compute: takes the same structure as `batch`, with fewer rows; returns float32 [rows, ...].
-        shape: that of a result, [rows, ...], as far as it is known.
-
-    Returns:
-        float32 [batch, ...]: the results, in the order of the rows of the batch.
+    """What `compute` gives for the parts of `accumulated`, float32 [batch, ...], in row order.
+    `shape` is that of the result of a part, [rows, ...], as far as it is known.
     """
     if unrolled:
         found = tf.concat([compute(_part(batch, part, parts)) for part in range(parts)], axis=0)
@@ -84,11 +71,6 @@ def in_parts(
     rows = tf.shape(found)[0]
     order = tf.concat([_part(tf.range(rows), part, parts) for part in range(parts)], axis=0)
     return tf.gather(found, tf.math.invert_permutation(order))
-
-
-def _loop(condition: Callable[..., tf.Tensor], body: Callable[..., tuple], start: tuple) -> tuple:
-    """A loop that makes one pass at a time; by default, TensorFlow runs ten at a time."""
-    return tf.while_loop(condition, body, start, parallel_iterations=1)
 
 
 def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:

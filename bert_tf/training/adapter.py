@@ -1,9 +1,8 @@
 """Low-rank adapters (LoRA, Hu et al. 2021, arXiv 2106.09685) of an encoder while they are trained.
 
 A linear layer with an update computes x @ kernel + scale * x @ A @ B, in two thin products, so the
-gradient of the kernel is never computed. A has random values and B is zero, so training starts from
-the model as it is. When training ends, scale * A @ B is added to the kernel. Models that are saved
-or exported therefore never have an adapter.
+gradient of the kernel is never computed. A has random values and B is zero. When training ends,
+scale * A @ B is added to the kernel, so models that are saved or exported never have an adapter.
 """
 
 import contextlib
@@ -27,20 +26,8 @@ _Pairs = tuple[Pair | None, ...]
 
 
 class Adapter:
-    """The updates of a model's encoder, to be made in the scope of the model's strategy.
-
-    Frozen layers of the encoder get no update.
-
-    Args:
-        model: an `EncoderModel`.
-        settings: rank, scale, dropout and targets.
-
-    Attributes:
-        weights: A [input, rank] and B [rank, columns] of each update.
-        generators: the states of its dropout.
-
-    Raises:
-        UserError: the encoder has other blocks than BERT's, or all its layers are frozen.
+    """The updates of a model's encoder, to be made in the scope of its strategy; frozen layers get
+    none. `weights` are A [input, rank] and B [rank, columns] of each update.
     """
 
     def __init__(self, model: Any, settings: LoraConfig):
@@ -88,7 +75,6 @@ class Adapter:
 
     @property
     def trained(self) -> set[int]:
-        """The ids of the weights that are trained: those of the updates and of the head."""
         return {id(weight) for weight in (*self.weights, *of_head(self._model).values())}
 
     @property
@@ -99,7 +85,6 @@ class Adapter:
         return {name: weight for name, weight in found if id(weight) in kept}
 
     def updates(self) -> Updates:
-        """The updates as they are now."""
         names = {id(weight): name for name, weight in weight_names(self._model).items()}
         arrays = {
             names[id(linear.kernel)]: tuple(
@@ -111,7 +96,6 @@ class Adapter:
         return Updates(rank, scale * rank, self._settings.dropout, arrays)
 
     def attach(self) -> None:
-        """Lets the model compute with the updates, and train nothing else of its encoder."""
         for linear, pairs in self._updated:
             linear.update = functools.partial(self._product, pairs)
         self._set(self)

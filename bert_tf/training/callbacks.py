@@ -25,15 +25,9 @@ class OthersFailed(UserError):
 
 @dataclasses.dataclass(eq=False)
 class Callbacks:
-    """Calls callbacks as Keras's `fit` does, where an epoch is what is between two evaluations.
-
+    """Calls callbacks as Keras's `fit` does, where an epoch is what is between two evaluations, and
     `on_train_begin` begins a session of a run. `on_train_end` comes before the last checkpoint, so
     that this contains what it does to the weights. `on_epoch_end` gets the dev metrics as `val_…`.
-
-    Args:
-        made: the callbacks, with their names.
-        total: updates of the whole run.
-        evaluations: of the run; a callback that sets `model.stop_training` ends them.
     """
 
     made: Named
@@ -43,7 +37,6 @@ class Callbacks:
     _logs: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def begin(self, model: keras.Model, step: int) -> None:
-        """Begins a session after `step` updates. Raises UserError for what a run does itself."""
         for name, callback in self.made:
             if isinstance(callback, keras.callbacks.BackupAndRestore):
                 raise UserError(f"{name} is not for runs, which resume by themselves; remove it")
@@ -61,11 +54,9 @@ class Callbacks:
         self.call("on_epoch_begin", self._epoch, {})
 
     def batch_begin(self, step: int) -> None:
-        """Begins the update after `step` others."""
         self.call("on_train_batch_begin", step - self._begun, {})
 
     def batch_end(self, model: keras.Model, step: int, logs: dict[str, float]) -> None:
-        """Ends the update that made `step` of them."""
         self._logs = logs
         self.call("on_train_batch_end", step - self._begun - 1, logs)
         self.evaluations.stopped |= bool(self.made and model.stop_training)
@@ -83,7 +74,6 @@ class Callbacks:
             self.call("on_train_end", logs)
 
     def call(self, method: str, *arguments: object) -> None:
-        """Calls a method of each callback. Raises OthersFailed if that fails."""
         for name, callback in self.made:
             try:
                 getattr(callback, method)(*arguments)

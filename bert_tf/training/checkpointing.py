@@ -1,32 +1,20 @@
 """Checkpoints of a training run: everything that the next step depends on.
 
-A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
-optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.of_run`) with the step, the evaluations so far, and what identifies the
-run's data. A checkpoint appears by one rename. The position in the data is the step: batch k is a
-function of the seed and k.
+A checkpoint is a folder `step-00001000/` with the model in our format, the optimizer's variables,
+the state of the random generators, and a `state.json` (see `bert_tf.checkpoints.of_run`). One
+rename makes it appear. The position in the data is the step: batch k depends on the seed and k.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import keras
 
-from bert_tf.checkpoints import names, native, tensors
+from bert_tf.checkpoints import names, native, of_run, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.of_run import (
-    KEPT,
-    UNREADABLE,
-    damage,
-    newest_sound,
-    read_state,
-    step_folder,
-    step_folders,
-    write_state,
-)
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder
 from bert_tf.io.remote import fetched, synchronize
@@ -48,39 +36,23 @@ _IN_WORDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run.
-
-    Regular checkpoints are saved every `every` updates. Others, saved on SIGTERM or after some
-    minutes, are deleted first once they are not the newest: a run that was stopped and resumed ends
-    with the same checkpoints as one that was not.
-
-    Attributes:
-        folder: where they are.
-        description: what the model is, for our format.
-        kept: how many stay: the newest, then regular ones, and then others, later ones first. The
-            rest is deleted, except for the one that the run would end with.
-        every: updates between regular ones.
-        writes: whether this process writes them; of several that train together, one does.
-        data: fingerprints by `TRAINING_DATA`, `DEV_DATA` and `TEACHER`; those that are missing are
-            not compared.
+    """The checkpoints of one run. So many are `kept`: the newest, then regular ones, then others,
+    later ones first; and also the one that the run would end with. As those saved on SIGTERM or
+    after some minutes go first, a run that was resumed ends with the same ones as one that was not.
     """
 
     folder: Path
     description: Description
     kept: int
-    every: int
-    writes: bool = True
+    every: int  # updates between regular ones
+    writes: bool = True  # of several processes that train together, one writes
+    # Fingerprints by TRAINING_DATA, DEV_DATA and TEACHER; those that are missing are not compared.
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
-        """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
-
-        Raises:
-            UserError: the disk is full or the folder cannot be written; older checkpoints stay.
-        """
         if not self.writes:
             return
-        with atomic_path(step_folder(self.folder, step)) as new:
+        with atomic_path(of_run.step_folder(self.folder, step)) as new:
             new.mkdir()
             with merged(model):
                 native.write(new, model, self.description)
@@ -89,48 +61,23 @@ class Checkpoints:
                 files[ADAPTER_FILE] = model.adapter.exact
             for file, variables in files.items():
                 tensors.save(new / file, {name: each.numpy() for name, each in variables.items()})
-            state = {"step": step, KEPT: evaluations.kept(step), "evaluations": evaluations.results}
-            write_state(new, state | {"stopped": evaluations.stopped} | dict(self.data))
+            state = {
+                "step": step,
+                of_run.KEPT: evaluations.kept(step),
+                "evaluations": evaluations.results,
+                "stopped": evaluations.stopped,
+            }
+            of_run.write_state(new, state | dict(self.data))
         self._delete_others(step)
         synchronize(self.folder.parent)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
-        """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
-
-        A damaged one is skipped with a warning; the next `save` deletes it. Returns the number of
-        updates done, 0 when there is no checkpoint.
-
-        Raises:
-            UserError: all checkpoints are damaged, or they are of another model or of other data.
+        """Puts the newest sound checkpoint into `model`, its optimizer and `evaluations`; returns
+        the number of updates done. A damaged one is skipped; the next `save` deletes it.
         """
-        folder = newest_sound(self.folder, damage)
+        folder = of_run.newest_sound(self.folder, of_run.damage)
         if folder is None:
             return 0
-        self._check_description(folder)
-        state = read_state(folder)
-        self._check_data(state)
-        _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
-        _fill_weights(model, folder)
-        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
-        evaluations.stopped = state.get("stopped", False)
-        return state["step"]
-
-    def load_weights(self, model: keras.Model, step: int) -> None:
-        """Puts the weights of the checkpoint of `step` into `model`, after training.
-
-        Raises:
-            UserError: the checkpoint is missing or damaged.
-        """
-        folder = fetched(step_folder(self.folder, step))
-        problem = damage(folder)
-        if problem is not None:
-            raise UserError(
-                f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
-            )
-        _fill_weights(model, folder)
-
-    def _check_description(self, folder: Path) -> None:
-        """Raises UserError if the outputs of the model saved in `folder` mean something else."""
         found, ours = native.read_description(folder), self.description
         if found.labels != ours.labels:
             raise UserError(
@@ -139,25 +86,40 @@ class Checkpoints:
             )
         if found != ours:
             raise _of_another_model(folder)
-
-    def _check_data(self, state: dict[str, Any]) -> None:
-        """Raises UserError if the state is of other data; older states do not record their data."""
-        for key, found in self.data.items():
-            if state.get(key, found) != found:
+        state = of_run.read_state(folder)
+        for key, fingerprint in self.data.items():
+            # Older states do not record their data.
+            if state.get(key, fingerprint) != fingerprint:
                 raise UserError(
                     f"the {_IN_WORDS[key]} differ from those at step {state['step']}; restore "
                     "them, or choose another --out"
                 )
+        _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
+        _fill_weights(model, folder)
+        evaluations.results = [(step, metrics) for step, metrics in state["evaluations"]]
+        evaluations.stopped = state.get("stopped", False)
+        return state["step"]
+
+    def load_weights(self, model: keras.Model, step: int) -> None:
+        folder = fetched(of_run.step_folder(self.folder, step))
+        problem = of_run.damage(folder)
+        if problem is not None:
+            raise UserError(
+                f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
+            )
+        _fill_weights(model, folder)
 
     def _delete_others(self, step: int) -> None:
         """Deletes old checkpoints, and those after `step`, which `restore` has skipped."""
-        steps = step_folders(self.folder)
-        newest = step_folder(self.folder, step)
+        steps = of_run.step_folders(self.folder)
+        newest = of_run.step_folder(self.folder, step)
         sound = steps[: steps.index(newest) + 1]
         # Sorting is stable: regular ones come last, and later ones after earlier ones.
         ranked = sorted(sound, key=lambda folder: folder == newest or self._is_regular(folder))
         stay = set(ranked[-self.kept :])
-        stay |= {self._named_by(folder) for folder in stay}
+        for folder in ranked[-self.kept :]:
+            with contextlib.suppress(*of_run.UNREADABLE):
+                stay.add(of_run.step_folder(self.folder, of_run.read_state(folder)[of_run.KEPT]))
         for folder in steps:
             if folder not in stay:
                 remove_folder(folder)
@@ -165,13 +127,6 @@ class Checkpoints:
     def _is_regular(self, folder: Path) -> bool:
         number = folder.name.removeprefix("step-")
         return number.isdecimal() and int(number) % self.every == 0
-
-    def _named_by(self, folder: Path) -> Path:
-        """The checkpoint that the state in `folder` names as kept; `folder` if it is unreadable."""
-        try:
-            return step_folder(self.folder, read_state(folder)[KEPT])
-        except UNREADABLE:
-            return folder
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:

@@ -27,14 +27,8 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Cluster:
-    """The processes of one run, which take every step together; mostly there is only one.
-
-    All methods wait for the other processes, which must call the same ones in the same order.
-
-    Attributes:
-        strategy: the run's.
-        alone: whether this is the only process.
-        chief: whether this is the process that writes.
+    """The processes of one run, mostly one, which take every step together; the `chief` writes. All
+    methods wait for the other processes, which must call the same ones in the same order.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -62,15 +56,10 @@ class Cluster:
         return flag if self.alone else bool(self._sum([flag])[0])
 
     def wait(self) -> None:
-        """Returns once every process has called it."""
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
-        """What `make` returns in the chief, the only process that calls it; elsewhere, its JSON.
-
-        Raises:
-            UserError: in all processes, what `make` raises.
-        """
+        """What `make` returns or raises in the chief, which alone calls it; elsewhere, its JSON."""
         if self.alone:
             return make()
         words: dict[str, Any] = {}
@@ -79,7 +68,10 @@ class Cluster:
                 words = {"value": make()}
             except UserError as error:
                 words = {"error": str(error)}
-        message = json.loads(self._text_of_chief(json.dumps(words)))
+        mine = np.frombuffer(json.dumps(words).encode() if self.chief else b"", _BYTES)
+        everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
+        everyone[: len(mine)] = mine
+        message = json.loads(self._sum(everyone).astype(_BYTES).tobytes().decode())
         if "error" in message:
             raise UserError(message["error"])
         return words["value"] if self.chief else message["value"]
@@ -97,25 +89,13 @@ class Cluster:
                 "resume from the last checkpoint"
             ) from error
 
-    def _text_of_chief(self, text: str) -> str:
-        mine = np.frombuffer(text.encode() if self.chief else b"", _BYTES)
-        everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
-        everyone[: len(mine)] = mine
-        return self._sum(everyone).astype(_BYTES).tobytes().decode()
-
     def _sum(self, numbers: np.ndarray | list) -> np.ndarray:
         """float32 [n], the same n in every process -> their sums."""
         return self._add_up(np.asarray(numbers, np.float32)).numpy()
 
 
 def assemble(settings: TrainConfig) -> Cluster:
-    """The processes that `train.strategy` names; only the chief prints what happens.
-
-    Call it before anything else uses TensorFlow.
-
-    Raises:
-        UserError: as `make_strategy`.
-    """
+    """The processes that `train.strategy` names; call it before anything else uses TensorFlow."""
     cluster = Cluster(make_strategy(settings))
     if not cluster.chief:
         be_silent()

@@ -14,8 +14,7 @@ def has_finite_loss(metrics: Metrics) -> bool:
 
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
     """The key by which metrics are compared: greater is better. Among equals the lower loss wins.
-
-    A model whose loss is not finite comes last; its other metrics may look good by chance.
+    Where the loss is not finite, the model comes last; other metrics may look good by chance.
     """
     value = metrics[best_metric]
     if math.isnan(value) or not has_finite_loss(metrics):
@@ -24,40 +23,27 @@ def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
 
 
 def in_words(metrics: Metrics) -> str:
-    """Metrics as one line of text."""
+    """Metrics in one line."""
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 @dataclasses.dataclass(eq=False)
 class Evaluations:
-    """The results of all evaluations so far; a part of every checkpoint.
+    """The results of all evaluations so far; a part of every checkpoint."""
 
-    Attributes:
-        every: updates between evaluations.
-        at_end: whether the last step is evaluated too.
-        best_metric: the metric of which the highest is best.
-        keep_best: whether the run ends with the weights of the best evaluation.
-        patience: the run ends after this many evaluations without a better one; None goes on.
-        at_start: whether the weights are evaluated before the first update.
-        results: (step, metrics) of each evaluation, in order.
-        stopped: whether a callback has ended the run.
-    """
-
-    every: int
+    every: int  # updates between evaluations
     at_end: bool = True
-    best_metric: str = ""
-    keep_best: bool = False
+    best_metric: str = ""  # the higher, the better
+    keep_best: bool = False  # the run ends with the weights of the best evaluation
     patience: int | None = None
     at_start: bool = False
-    results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
-    stopped: bool = False
+    results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)  # by step
+    stopped: bool = False  # by a callback
 
     def add(self, step: int, metrics: Metrics) -> None:
-        """Notes the result of an evaluation after `step` updates."""
         self.results.append((step, metrics))
 
     def due(self, step: int, total: int) -> bool:
-        """Whether an evaluation is due after `step` updates of `total`, and was not made yet."""
         if self.results and self.results[-1][0] == step:
             return False
         if step == total or self.stopped:
@@ -69,15 +55,11 @@ class Evaluations:
         return self.results[self._best()][0] if self.keep_best and self.results else step
 
     def is_best(self, step: int) -> bool:
-        """Whether the evaluation after `step` updates is the best so far."""
         return bool(self.results) and self.results[self._best()][0] == step
 
     @property
     def over(self) -> bool:
-        """Whether the run ends here.
-
-        The last `patience` evaluations brought nothing better, or a callback has ended it.
-        """
+        """Whether a callback has ended the run, or `patience` evaluations were no better."""
         if self.stopped:
             return True
         if self.patience is None or not self.results:

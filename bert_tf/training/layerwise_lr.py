@@ -17,11 +17,7 @@ def check(blocks: int, settings: FinetuningTrain) -> None:
 
 
 def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
-    """Freezes the embeddings and the first `train.frozen_layers` blocks; call it before `compile`.
-
-    Raises:
-        UserError: there are fewer blocks.
-    """
+    """Freezes the embeddings and the first `train.frozen_layers` blocks, before `compile`."""
     frozen = settings.frozen_layers
     if frozen is None:
         return
@@ -33,10 +29,8 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
 
 
 def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float]:
-    """What the learning rate of each layer is multiplied by, for `BertOptimizer`.
-
-    Layers above the blocks learn at the full rate, the last block at `train.layer_decay` times that
-    rate, the block below it at the square of the factor, and so on down to the embeddings.
+    """What the learning rate of each layer is multiplied by: `train.layer_decay` for the last
+    block, its square for the block below, and so on down to the embeddings.
     """
     if settings.layer_decay == 1:
         return {}

@@ -1,14 +1,12 @@
 """The training loop: one update, what follows each update of a run, and a run from start to end.
 
-Keras's `fit` is the only loop, in runs as in programs that call it. It gives every device its rows
-of a batch and calls `EncoderModel.train_step`, which is `update` below. `train` calls `fit` with
-`AfterUpdate`, once for each phase of a run.
+Keras's `fit` is the only loop. It gives every device its rows of a batch and calls `train_step` of
+`EncoderModel`, which is `update`. `train` calls `fit` with `AfterUpdate` for each phase of a run.
 """
 
 import contextlib
 import dataclasses
 import functools
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,15 +31,7 @@ from bert_tf.training.tensorboard import Scalars
 
 
 def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
-    """One update of the weights from one batch, on each device from its rows.
-
-    Args:
-        model: a compiled `EncoderModel`.
-        data: (inputs, targets), or (inputs, targets, weights of the rows).
-
-    Returns:
-        Keras's metrics so far: `loss` and the compiled ones.
-    """
+    """One update of the weights from one batch, on each device from its rows; returns metrics."""
     batch = keras.utils.unpack_x_y_sample_weight(data)
     sums = model.batch_sums(batch[1])  # over all devices; losses are divided by them
     weights = [weight.value for weight in model.trainable_weights]
@@ -77,20 +67,12 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
 
 @dataclasses.dataclass(eq=False)
 class AfterUpdate(keras.callbacks.Callback):
-    """What follows each update of a run: check, log, evaluate, save, stop.
-
-    Attributes:
-        settings: when these are due.
-        step: updates that are done; at first, those of earlier sessions.
-        total: updates of the whole run.
-        nonfinite, progress, checkpoints, evaluations, preemption, callbacks: do the work.
-        curves, dev_curves: metrics for TensorBoard. Those of training are means since the last
-            line of the log; in pre-training, an evaluation also starts new means.
-        updated: the time of the last update, by `time.monotonic`; None before the first.
+    """What follows each update of a run: check, log, evaluate, save, stop. The curves of training
+    are means since the last line of the log; in pre-training, an evaluation also starts new means.
     """
 
     settings: TrainConfig
-    step: int
+    step: int  # updates that are done; at first, those of earlier sessions
     total: int
     nonfinite: NonFinite
     progress: Progress
@@ -100,18 +82,14 @@ class AfterUpdate(keras.callbacks.Callback):
     callbacks: Callbacks
     curves: Scalars
     dev_curves: Scalars
-    updated: float | None = None
+    updated: float | None = None  # the time of the last update, by `time.monotonic`
 
     def __post_init__(self) -> None:
-        """Keras's constructor; the time from which the first checkpoint is due."""
         super().__init__()
         self._saved = time.monotonic()
 
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
-        """Begins a phase, with the evaluation that SIGTERM cut short, if there was one.
-
-        `evaluate` gives dev metrics of the model as it is, or None if SIGTERM cuts it short.
-        """
+        """Begins a phase, with the evaluation that SIGTERM has cut short, if there is one."""
         self._phase, self._evaluate = phase, evaluate
         if self._evaluate_if_due() or self.preemption.asked:
             self.checkpoints.save(self.model, self.step, self.evaluations)
@@ -165,13 +143,11 @@ class AfterUpdate(keras.callbacks.Callback):
         return True
 
     def _is_save_due(self) -> bool:
-        """Whether enough steps or minutes have passed, or the run may end with this step."""
         evaluations, minutes = self.evaluations, self.settings.checkpoint_minutes
-        seconds = math.inf if minutes is None else 60 * minutes
         return bool(
             self.step == self.total
             or self.step % self.settings.checkpoint_steps == 0
-            or time.monotonic() - self._saved >= seconds
+            or (minutes is not None and time.monotonic() - self._saved >= 60 * minutes)
             or evaluations.over
             or (evaluations.keep_best and evaluations.is_best(self.step))
             or self.preemption.asked
@@ -180,22 +156,15 @@ class AfterUpdate(keras.callbacks.Callback):
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A part of a run whose batches all have one form.
+    """A part of a run whose batches all have one form."""
 
-    Attributes:
-        end: how many updates of the run are done when the phase is over.
-        batches_from: given (update, part, parts), an endless dataset of (inputs, targets) that
-            begins with that update of the run; of every batch it has the rows `part::parts`.
-        evaluate: gives dev metrics of the model as it is.
-        tokens: average tokens of a batch, without padding.
-        together: whether all processes of a cluster evaluate together; otherwise the chief does.
-    """
-
-    end: int
+    end: int  # how many updates of the run are done when the phase is over
+    # Given (update, part, parts), an endless dataset of (inputs, targets) that begins with that
+    # update of the run; of every batch it has the rows `part::parts`.
     batches_from: Callable[[int, int, int], tf.data.Dataset]
-    evaluate: Callable[[], Metrics]
-    tokens: float
-    together: bool = False
+    evaluate: Callable[[], Metrics]  # dev metrics of the model as it is
+    tokens: float  # average tokens of a batch, without padding
+    together: bool = False  # whether all processes of a cluster evaluate, or the chief alone
 
 
 def train(
@@ -210,17 +179,10 @@ def train(
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    The model is compiled in the scope of the cluster's strategy. `evaluations` is filled with the
-    results of this session and of those before. Afterwards the chief's model has the weights that
-    the run ends with. Every process of a cluster calls the `callbacks`, as `Callbacks` says.
-
-    Returns:
-        The time of the last update, by `time.monotonic`; None if all updates were done before.
-
-    Raises:
-        UserError: the loss is no longer a number, a checkpoint cannot be written or read, or a
-            callback or a metric fails; then the last update is saved.
-        Preempted: the process received SIGTERM, and the run is saved.
+    It is compiled in the scope of the cluster's strategy. `evaluations` is filled with all results.
+    Afterwards the chief's model has the weights that the run ends with. All processes call the
+    `callbacks`; if one of these or a metric fails, the last update is saved. Returns the time of
+    the last update, by `time.monotonic`; None if all updates were done before.
     """
     total = phases[-1].end
     # If variables are created while Keras traces the step, Keras traces it twice.
@@ -254,7 +216,12 @@ def train(
             for phase in phases:
                 if after.step > phase.end:
                     continue
-                after.begin(phase, _evaluator(phase, preemption, cluster))
+                evaluate: Callable[[], Metrics | None] = phase.evaluate
+                # Processes that evaluate together would wait for one that leaves early.
+                if cluster.alone or not phase.together:
+                    attempt = functools.partial(preemption.attempt, phase.evaluate)
+                    evaluate = functools.partial(cluster.from_chief, attempt)
+                after.begin(phase, evaluate)
                 if after.step == phase.end or evaluations.over:
                     continue
                 model.fit(
@@ -275,19 +242,7 @@ def train(
     return after.updated
 
 
-def _evaluator(
-    phase: Phase, preemption: Preemption, cluster: Cluster
-) -> Callable[[], Metrics | None]:
-    """The evaluation of a phase; it returns None if SIGTERM arrived while it ran."""
-    if phase.together and not cluster.alone:
-        # The other processes would wait for one that leaves early.
-        return phase.evaluate
-    return lambda: cluster.from_chief(lambda: preemption.attempt(phase.evaluate))
-
-
 def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:
-    """A function that gives the number of tokens in the first updates, however many."""
-
     def tokens(step: int) -> float:
         amount, begin = 0.0, 0
         for phase in phases:

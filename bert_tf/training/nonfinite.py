@@ -17,18 +17,12 @@ from bert_tf.training.evaluations import Metrics, has_finite_loss
 
 Batches = Callable[[int, int, int], tf.data.Dataset]
 
-# After so many skipped updates in a row, skipping more does not help.
-_IN_A_ROW = 10
+_IN_A_ROW = 10  # after so many skipped updates in a row, skipping more does not help
 _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
-    """The loss is no longer a number.
-
-    Args:
-        found: what was seen, and where.
-        advice: what to do if the run is not a trial of a search.
-    """
+    """The loss is no longer a number: what was found, and what to do outside of a search."""
 
     def __init__(self, found: str, advice: str):
         super().__init__(f"{found}; {advice}")
@@ -43,28 +37,18 @@ def check_dev_loss(metrics: Metrics) -> None:
 
 @dataclasses.dataclass(eq=False)
 class NonFinite:
-    """Ends training when the loss or the gradient is not finite, or warns of skipped updates.
-
-    After the last update the weights are checked, because no further loss would show the problem.
-
-    The batch is written to `nonfinite-step-00001000.npz`, with its inputs, targets and weights
-    under their own names.
-
-    Attributes:
-        total: updates of the whole run.
-        folder: where the batch is written; None does not write it.
-        skip: whether the optimizer skips such updates, so that training goes on, unless there are
-            ten in a row.
+    """Ends training when the loss or the gradient is not finite, and writes the batch to `folder`.
+    With `skip`, the optimizer skips such updates, and training goes on, unless there are ten in a
+    row. After the last update the weights are checked, as no further loss would show a problem.
     """
 
-    total: int
+    total: int  # updates of the whole run
     folder: Path | None
     skip: bool
     _seen: int | None = None
     _in_a_row: int = 0
 
     def begin(self, model: keras.Model) -> None:
-        """Notes how many updates were skipped before."""
         self._seen = int(model.optimizer.nonfinite.numpy())
         self._in_a_row = 0
 
@@ -94,7 +78,6 @@ class NonFinite:
             raise Diverged(f"the weights are not finite after the last step, {step}", _ADVICE)
 
     def _write_batch(self, step: int, batches_from: Batches) -> str:
-        """Writes the batch of this step, and says where."""
         if self.folder is None:
             return ""
         path = self.folder / f"nonfinite-step-{step:08d}.npz"

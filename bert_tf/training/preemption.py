@@ -25,10 +25,9 @@ class _LeftEarly(BaseException):
 
 
 class Preemption:
-    """Notes a SIGTERM while it is entered, so that training ends after a whole update.
-
-    In other threads than the main one, which cannot handle signals, it does nothing. `asked` says
-    whether SIGTERM has come; in a cluster, to any process at the last `look`.
+    """Notes a SIGTERM while it is entered, so that training ends after a whole update; in other
+    threads than the main one, which cannot handle signals, it does nothing. `asked` says whether it
+    has come, in a cluster to any process at the last `look`.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -66,11 +65,7 @@ class Preemption:
         return result
 
     def end_if_asked(self, step: int) -> None:
-        """Ends the process if it was asked to; call it once the state after `step` is saved.
-
-        Raises:
-            Preempted: a SystemExit with `EXIT_CODE`.
-        """
+        """Ends the process if it was asked to; call it once the state after `step` is saved."""
         if self.asked:
             if self._cluster is not None:
                 # The others would take the end of this process for a failure.

@@ -1,8 +1,7 @@
 """Which devices share the work, and Keras's `fit` on them.
 
 Every device computes its part of each batch. Losses divide by sums over the whole batch, and
-gradients are summed before they are clipped. So, except for what dropout draws, the result does not
-depend on the number of devices.
+gradients are summed before they are clipped, so only dropout depends on the number of devices.
 """
 
 import functools
@@ -31,9 +30,6 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
 
     For multi_worker and tpu, call it before anything else uses TensorFlow. A process has one
     strategy of each kind, since TensorFlow groups devices only once.
-
-    Raises:
-        UserError: the devices are missing, or the batch cannot be divided among them.
     """
     strategy = _make(settings.strategy, settings.tpu)
     check_batches(strategy, settings)
@@ -55,10 +51,7 @@ def check_batches(strategy: tf.distribute.Strategy, settings: TrainConfig) -> No
 
 
 def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:
-    """The batches for `fit`, without end; each device gets its part of every batch.
-
-    A process makes its part of a batch once, and deals the rows to its devices in turn.
-    """
+    """The batches for `fit`, without end; a process deals its part of each to its devices."""
     if is_default_strategy(strategy):
         return parts(0, 1)
 
@@ -88,15 +81,12 @@ def _dealt(batch: Any, hands: int) -> Any:
 
 @functools.cache
 def _make(kind: str, tpu: str | None) -> tf.distribute.Strategy:
-    return {
-        "one_device": tf.distribute.get_strategy,
-        "mirrored": _mirrored,
-        "multi_worker": _multi_worker,
-        "tpu": functools.partial(_tpu, tpu),
-    }[kind]()
-
-
-def _mirrored() -> tf.distribute.Strategy:
+    if kind == "multi_worker":
+        return _multi_worker()
+    if kind == "tpu":
+        return _tpu(tpu)
+    if kind == "one_device":
+        return tf.distribute.get_strategy()
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 

@@ -12,17 +12,13 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
-    """Curves over the steps of a run, in a file that is created with the first point.
-
-    TensorBoard shows the name of the folder. Without a folder nothing is written.
-    """
+    """Curves of a run for TensorBoard, which shows the folder's name; without a folder none."""
 
     def __init__(self, folder: Path | None):
         self._folder = folder
         self._writer: tf.summary.SummaryWriter | None = None
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """Adds a point to the curve of each metric."""
         if self._folder is None:
             return
         if self._writer is None:
@@ -31,17 +27,14 @@ class Scalars:
             _write_points(metrics)
 
     def close(self) -> None:
-        """Writes what is still in memory."""
         if self._writer is not None:
             self._writer.close()
 
 
 def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metrics: Metrics) -> None:
-    """One row of TensorBoard's table of hyper-parameters.
-
-    TensorBoard finds columns and ranges in the rows by itself. It reads only one description of a
-    search (`hparams_config`), so other searches under the same folder would lose their columns.
-    Each trial has a folder of its own.
+    """One row of TensorBoard's table of hyper-parameters, in a folder of its own. TensorBoard finds
+    columns and ranges by itself; it reads only one description of a search (`hparams_config`), so
+    other searches under the same folder would lose their columns.
     """
     from tensorboard.plugins.hparams import api
 

@@ -33,28 +33,15 @@ _RECIPE = FinetuningTrain(
     adam_epsilon=1e-8,
     decay_after_warmup=True,
 )
-# There is a pair for every two texts.
-_MOST_TEXTS = 2000
+_MOST_TEXTS = 2000  # there is a pair for every two texts
 
 
 def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All pairs of texts, and of a text with itself; of equal labels as many as of different ones.
 
-    The rarer kind is repeated (`sampling_strategy="oversampling"` of setfit).
-
-    >>> first, second, alike = contrastive_pairs(np.array([0, 0, 1]), seed=0)
-    >>> sorted(zip(first.tolist(), second.tolist(), alike.tolist()))[:3]
-    [(0, 0, 1.0), (0, 1, 1.0), (0, 2, 0.0)]
-    >>> len(alike), int(alike.sum())
-    (8, 4)
-
-    Args:
-        targets: int [texts], classes; or float [texts, classes] of 0 and 1. Texts that share a
-            label are alike.
-        seed: decides which pairs are repeated.
-
-    Returns:
-        The numbers of the texts, int [pairs] each, and float32 [pairs], 1 for equal labels.
+    Targets are classes, int [texts], or float [texts, classes] of 0 and 1, where texts that share a
+    label are alike. The rarer kind is repeated (`sampling_strategy="oversampling"` of setfit).
+    Returns the numbers of the texts, int [pairs] each, and float32 [pairs], 1 for equal labels.
     """
     same = targets[:, None] == targets if targets.ndim == 1 else targets @ targets.T > 0
     first, second = np.triu_indices(len(targets))
@@ -68,8 +55,8 @@ def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.nd
 @checked
 def train(
     model: Any,
-    x: Any,
-    y: Any,
+    x: Any = None,
+    y: Any = None,
     batch_size: int | None = None,
     epochs: int = 1,
     verbose: int | str = "auto",
@@ -80,20 +67,7 @@ def train(
     lora: Any = None,
     **others: Any,
 ) -> keras.callbacks.History:
-    """Trains a classifier as `fit` with `few_shot=True`; the arguments are those of `fit`.
-
-    >>> from bert_tf import Encoder, EncoderConfig, TextClassifier, Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
-    >>> config = EncoderConfig(7, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> clf = TextClassifier(Encoder(config), tokenizer)
-    >>> history = train(clf, ["cat", "dog"], ["feline", "canine"], verbose=0)
-    >>> clf.labels, clf.pooling
-    (('canine', 'feline'), 'mean')
-
-    Raises:
-        UserError: pairs of texts or a dataset, an argument without effect, a label without an
-            example, or texts that all have the same labels.
-    """
+    """Trains a classifier as `fit` with `few_shot=True`; the arguments are those of `fit`."""
     for name, value in others.items():
         if value is not None:
             raise UserError(f"{name} has no effect with few_shot; remove it")
@@ -121,17 +95,7 @@ def train(
 def learn(
     model: Any, rows: Columns, recipe: FinetuningTrain, verbose: int | str = "auto"
 ) -> keras.callbacks.History:
-    """Trains the encoder on pairs of the rows, and then the head. Errors are those of `train`.
-
-    >>> from bert_tf import Encoder, EncoderConfig, TextClassifier, Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
-    >>> config = EncoderConfig(7, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> clf = TextClassifier(Encoder(config), tokenizer, ["canine", "feline"])
-    >>> rows = clf.given(["cat", "dog"], ["feline", "canine"])
-    >>> history = learn(clf, rows, FinetuningTrain(epochs=1, batch_size=2), verbose=0)
-    >>> len(history.history["loss"])
-    1
-    """
+    """Trains the encoder on pairs of the rows, and then the head."""
     texts = rows.values[0]
     if len(rows.values) > 1 or len(texts) > _MOST_TEXTS:
         raise UserError(
@@ -139,7 +103,11 @@ def learn(
             f"{len(texts)} {'pairs' if len(rows.values) > 1 else 'texts'}; remove few_shot"
         )
     targets = model.target.numbers(rows)
-    _check_examples(model.labels, targets)
+    given = np.eye(len(model.labels))[targets] if targets.ndim == 1 else targets
+    for label, share in zip(model.labels, given.mean(axis=0), strict=True):
+        if share in (0, 1):
+            have = "no text has" if share == 0 else "all texts have"
+            raise UserError(f"{have} the label {label!r}; few_shot requires texts with and without")
     say_cut(model, rows.values)
     if model.pooling is None:
         model.read_vectors(**(model.of_embedder or {"pooling": "mean"}))
@@ -163,16 +131,6 @@ def learn(
     model.updates = embedder.updates
     _fit_head(model, embedder.predict(texts, verbose=0), targets)
     return history
-
-
-def _check_examples(labels: tuple[str, ...], targets: np.ndarray) -> None:
-    """Raises UserError if a label is that of no text or of all texts."""
-    is_single = targets.ndim == 1
-    given = np.eye(len(labels))[targets] if is_single else targets
-    for label, share in zip(labels, given.mean(axis=0), strict=True):
-        if share in (0, 1):
-            have = "no text has" if share == 0 else "all texts have"
-            raise UserError(f"{have} the label {label!r}; few_shot requires texts with and without")
 
 
 def _fit_head(model: Any, vectors: np.ndarray, targets: np.ndarray) -> None:

@@ -4,20 +4,8 @@ import numpy as np
 
 
 def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Metrics of predicted classes.
-
-    >>> logits = np.array([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0], [0.0, 2.0]])
-    >>> metrics = classification_metrics(logits, np.array([0, 1, 1, 1]))
-    >>> {name: round(value, 2) for name, value in metrics.items()}
-    {'accuracy': 0.75, 'f1': 0.8, 'mcc': 0.58, 'loss': 0.63}
-
-    Args:
-        logits: float [rows, classes].
-        labels: int [rows].
-
-    Returns:
-        `accuracy`; `f1`, of class 1 where there are two classes, as GLUE's MRPC and QQP have it,
-        else the mean over classes; `mcc`, Matthews' correlation; `loss`, the mean cross-entropy.
+    """GLUE's metrics of logits, float [rows, classes], and labels, int [rows]. `f1` is of class 1
+    of two, as GLUE's MRPC and QQP have it, else the mean over classes; `loss` is the cross-entropy.
     """
     from sklearn import metrics
 
@@ -36,10 +24,6 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
 
 
 def accuracy_and_loss(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """The `accuracy` and the `loss` of `classification_metrics`.
-
-    >>> accuracy_and_loss(np.array([[9.0, 0.0], [9.0, 0.0]]), np.array([0, 1]))["accuracy"]
-    0.5
-    """
+    """The `accuracy` and the `loss` of `classification_metrics`."""
     metrics = classification_metrics(logits, labels)
     return {name: metrics[name] for name in ("accuracy", "loss")}

@@ -134,11 +134,7 @@ class TextClassifier(TaskModel):
         own = {"pooling": pooling, "normalize": self.normalize}
         return super().settings | {name: value for name, value in own.items() if value}
 
-    def _fit_few_shot(
-        self, x: Any = None, y: Any = None, **options: Any
-    ) -> keras.callbacks.History:
-        """`fit` with `few_shot`; see the class."""
-        return few_shot.train(self, x, y, **options)
+    _fit_few_shot = few_shot.train
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         if self.pooling is None:
@@ -162,7 +158,6 @@ class TextClassifier(TaskModel):
         }
 
     def device_form(self) -> DeviceForm:
-        """`probabilities` and `scores`, the logits, both float32 [1, classes]."""
         return of_scores(self, len(self.labels))
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:

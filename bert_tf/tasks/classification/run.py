@@ -17,8 +17,7 @@ from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
-# The label of rows whose labels are kept secret.
-_SECRET = "-1"
+_SECRET = "-1"  # the label of rows whose labels are kept secret
 
 
 class Classification(TextTask):
@@ -32,7 +31,6 @@ class Classification(TextTask):
         return Label(self.labels)
 
     def prepare(self, rows: Columns) -> None:
-        """Finds the labels, and their weights."""
         self.labels = self.target.found_in(rows)
         if self.data.class_weights is not None:
             used = self.target.numbers(rows)[: self.data.train_rows]
@@ -62,18 +60,8 @@ class Classification(TextTask):
 def class_weights(
     setting: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
 ) -> tuple[float, ...]:
-    """The weight of each class, such that rows weigh 1 on average.
-
-    The loss is then still a mean over rows, and its gradient as large as without weights.
-
-    Args:
-        setting: "balanced", which gives every class the same total weight, or weights for some
-            labels; other labels have weight 1.
-        labels: names of the classes.
-        counts: int [classes], rows of each in the training data.
-
-    Raises:
-        UserError: a weight is given for a name that is not a label.
+    """The weight of each class, such that rows weigh 1 on average: the loss is still a mean over
+    rows, and its gradient as large as without. `counts` are the training rows of each.
     """
     if isinstance(setting, str):
         weights = 1 / np.maximum(counts, 1)

@@ -6,36 +6,14 @@ import numpy as np
 
 from bert_tf.console import logger
 
-# The threshold of a label that never occurs.
-DEFAULT_THRESHOLD = 0.5
+DEFAULT_THRESHOLD = 0.5  # the threshold of a label that never occurs
 
 
 def multi_label_metrics(
     logits: np.ndarray, given: np.ndarray, thresholds: Sequence[float], classes: Sequence[str]
 ) -> dict[str, float]:
-    """Metrics of predicted sets of labels, by scikit-learn.
-
-    The means over classes leave out the classes that never occur; a warning names them.
-
-    >>> logits, given = np.array([[3.0, -3.0], [3.0, 3.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> metrics = multi_label_metrics(logits, given, thresholds=[0.5, 0.5], classes=["a", "b"])
-    >>> for name, value in metrics.items():
-    ...     print(name, round(value, 2))
-    micro_f1 0.8
-    macro_f1 0.83
-    mean_average_precision 0.75
-    label_ranking_average_precision 0.75
-    loss 0.8
-
-    Args:
-        logits: float [rows, classes].
-        given: float [rows, classes], 1 where a row has a label, else 0.
-        thresholds: the least probability with which each label is given.
-        classes: their names.
-
-    Returns:
-        `micro_f1` of all decisions together; `macro_f1` and `mean_average_precision`, means over
-        classes; `label_ranking_average_precision`; `loss`, the mean binary cross-entropy.
+    """Metrics of predicted sets of labels, by scikit-learn, of logits and 0 or 1, float [rows,
+    classes]. Means over classes leave out those that never occur; a warning names them.
     """
     from sklearn import metrics
 
@@ -71,16 +49,7 @@ def multi_label_metrics(
 
 
 def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
-    """The threshold with the best F1 for each class; 0.5 for a class that never occurs.
-
-    >>> logits, given = np.array([[-2.0], [-1.0], [1.0]]), np.array([[0.0], [1.0], [1.0]])
-    >>> [round(each, 2) for each in best_thresholds(logits, given)]
-    [0.19]
-
-    Args:
-        logits: float [rows, classes].
-        given: float [rows, classes], 1 where a row has a label, else 0.
-    """
+    """The threshold with the best F1 for each class; 0.5 for a class that never occurs."""
     from sklearn import metrics
 
     thresholds = []
@@ -90,8 +59,7 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
             continue
         precision, recall, candidates = metrics.precision_recall_curve(truth, scores)
         f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
-        # The last entry of both is no threshold.
-        reached = candidates[int(np.argmax(f1[:-1]))]
+        reached = candidates[int(np.argmax(f1[:-1]))]  # the last entry of both is no threshold
         # Halfway to the next lower score, so that rounding moves no score across it.
         lower = scores[scores < reached].max(initial=0)
         thresholds.append(float((reached + lower) / 2))
@@ -99,9 +67,5 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Probabilities of logits, float32.
-
-    >>> [round(float(each), 2) for each in sigmoid(np.array([-2.0, 0.0, 2.0]))]
-    [0.12, 0.5, 0.88]
-    """
+    """Probabilities of logits, float32."""
     return (0.5 * (1 + np.tanh(0.5 * logits.astype(np.float64)))).astype(np.float32)

@@ -26,18 +26,12 @@ from bert_tf.tasks.multi_label_classification.metrics import (
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer
 
-# What stands before the name of a label in the metrics.
-_THRESHOLD = "threshold_"
+_THRESHOLD = "threshold_"  # what stands before the name of a label in the metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelPredictions:
-    """Predictions for texts, in their order.
-
-    Attributes:
-        logits: float32 [rows, classes].
-        thresholds: the least probability with which each label is given.
-    """
+    """Predictions for texts: logits, float32 [rows, classes], and the threshold of each label."""
 
     logits: np.ndarray
     thresholds: tuple[float, ...]
@@ -47,33 +41,16 @@ class LabelPredictions:
 class MultiLabelClassifier(TextClassifier):
     """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
-    >>> from bert_tf import EncoderConfig
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late".split())
-    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-    >>> labels, thresholds = ["delivery", "food"], {"delivery": 0.0, "food": 1.0}
-    >>> clf = MultiLabelClassifier(Encoder(config), tokenizer, labels, thresholds=thresholds)
-    >>> answer = clf.predict("It came late")
-    >>> answer["labels"]  # a threshold of 0 is always reached
-    ['delivery']
-    >>> {label: round(each, 1) for label, each in answer["probabilities"].items()}  # untrained
-    {'delivery': 0.5, 'food': 0.5}
-
     `fit` takes a list of labels for each text; the list may be empty. Each label has a probability
     of its own, and is given if that reaches its threshold. Called with the encoder's inputs, the
     model returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0
     and 1.
 
     Args:
-        encoder, tokenizer: what reads the texts.
-        labels, pair, max_length, dropout: as for `TextClassifier`, also `long_text` and others.
-        multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
             in their order; labels that are not named have 0.5. None uses the thresholds with the
             best F1 on the validation data of each `fit`, and 0.5 before these are known.
-
-    Raises:
-        UserError: as `TextClassifier`; a threshold of a label that does not exist, or one that is
-            not from 0 to 1.
+        others: as for `TextClassifier`.
     """
 
     predicts = "labels"
@@ -104,10 +81,8 @@ class MultiLabelClassifier(TextClassifier):
             raise UserError(
                 "the checkpoint gives a text any number of labels; remove multi_label=False"
             )
-        # As they were given; None lets each `fit` find them.
-        self._given_thresholds = thresholds
-        # In the order of the labels.
-        self.thresholds: tuple[float, ...] | None = None
+        self._given_thresholds = thresholds  # as they were given; None lets each `fit` find them
+        self.thresholds: tuple[float, ...] | None = None  # in the order of the labels
         kwargs |= {"pooling": pooling, "normalize": normalize}
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
@@ -125,10 +100,8 @@ class MultiLabelClassifier(TextClassifier):
         return super().given_settings | {"thresholds": self._given_thresholds}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`labels` string [batch, classes], those that are given, by their probability and padded
-        with ""; `probabilities` float32 and `classes` string [batch, classes].
-
-        The order is that of the logits; labels with the same logit are in the order of the classes.
+        """`labels` string [batch, classes], those that are given, by their logit and then by the
+        order of the classes, padded with ""; `probabilities` and `classes` as a `TextClassifier`.
         """
         names = tf.constant(self.labels)
         probabilities = tf.nn.sigmoid(self.calibrated(scores))
@@ -186,7 +159,6 @@ class MultiLabelClassifier(TextClassifier):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """The `labels` that are given, and the `probabilities` of all."""
         classes = as_json(outputs["classes"][place])
         probabilities = as_json(outputs["probabilities"][place])
         return {
@@ -198,7 +170,6 @@ class MultiLabelClassifier(TextClassifier):
 def _in_order(
     given: Mapping[str, float] | Sequence[float], labels: Sequence[str]
 ) -> tuple[float, ...]:
-    """The thresholds of all labels. Raises UserError if one is wrong."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in labels]
         if unknown:

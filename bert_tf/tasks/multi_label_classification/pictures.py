@@ -40,7 +40,6 @@ class MultiLabelPictures(TextPictures):
 
 
 def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> PageSection:
-    """How well each label is found, bool [rows, classes] both."""
     there, found, right = (each.sum(axis=0) for each in (given, predicted, given & predicted))
     with np.errstate(invalid="ignore"):  # a label that never occurs
         shares = right / found, right / there, 2 * right / (there + found)

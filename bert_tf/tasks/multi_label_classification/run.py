@@ -39,7 +39,6 @@ class MultiLabelClassification(TextTask):
         )
 
     def words(self, predictions: LabelPredictions, submitted: bool) -> list[str]:
-        """The labels of each text, the most probable first."""
         joined = []
         for row in sigmoid(predictions.logits):
             given = [
@@ -65,7 +64,6 @@ class MultiLabelClassification(TextTask):
 
 
 def _of_columns(row: Mapping[str, Any], labels: Sequence[str], place: str) -> list[str] | None:
-    """The labels of a row that has a column of 0 and 1 for each label."""
     there = [name for name in labels if name in row]
     if there and len(there) < len(labels):
         missing = next(name for name in labels if name not in row)

@@ -27,15 +27,7 @@ from bert_tf.text import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Numbers(Target):
-    """A number for each of several targets.
-
-    >>> rows = Columns(("text",), (["a flat"],), [{"size": 54, "price": 210}])
-    >>> Numbers(("price", "size")).checked(rows)
-    [(210.0, 54.0)]
-
-    Attributes:
-        names: of the targets.
-    """
+    """A number for each of several targets."""
 
     names: tuple[str, ...]
     what: ClassVar[str] = "numbers"
@@ -76,24 +68,8 @@ class Numbers(Target):
 class MultiTargetRegressor(TextRegressor):
     """The regressor that predicts several numbers: `TextRegressor(…, targets=[…])`.
 
-    >>> from bert_tf import EncoderConfig
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a small house".split())
-    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-    >>> model = TextRegressor(Encoder(config), tokenizer, targets=["price", "size"])
-    >>> numbers = model.predict("A small house")
-    >>> {name: round(abs(number)) for name, number in numbers.items()}  # untrained: about 0
-    {'price': 0, 'size': 0}
-
     `fit` takes a list of numbers for each text, in the order of `targets`, or a dict of columns by
     their names. Called with the encoder's inputs, the model returns float32 [batch, targets].
-
-    Args:
-        encoder, tokenizer: what reads the texts.
-        targets: the names of the numbers, in their order.
-        pair, max_length, dropout: as for `TextRegressor`, also `long_text` and others.
-
-    Raises:
-        UserError: there are no targets, or two have the same name.
     """
 
     answer_names: ClassVar[tuple[str, ...]] = ("scores", "targets")
@@ -155,7 +131,6 @@ class MultiTargetRegressor(TextRegressor):
         return TaskModel.outputs_of(self, vectors, training=training)
 
     def device_form(self) -> DeviceForm:
-        """`scores` float32 [1, targets]."""
         return of_scores(self, len(self.targets))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
@@ -175,6 +150,5 @@ class MultiTargetRegressor(TextRegressor):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, float]:
-        """The numbers by the names of the targets."""
         names, numbers = (as_json(outputs[name][place]) for name in ("targets", "scores"))
         return dict(zip(names, numbers, strict=True))

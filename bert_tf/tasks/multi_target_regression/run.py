@@ -36,7 +36,6 @@ class MultiTargetRegression(TextTask):
     def write_predictions(
         self, model: TaskModel, predictions: np.ndarray, rows: Columns, folder: Path, name: str
     ) -> None:
-        """Writes a TSV file with index and a column for each target."""
         lines = ["\t".join(("index", *self.target.names))]
         for row, numbers in enumerate(predictions):
             lines.append("\t".join((str(row), *(f"{number:.6g}" for number in numbers))))

@@ -26,22 +26,13 @@ COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.
 _CONTEXT, _FIRST_ENDING, _ANSWER = 1, 2, 6
-# The labels of rows that have none.
-_NO_LABEL = (None, "", "-1", -1)
-# JSON keys of the choices.
-_CHOICES = ("choices", "endings")
+_NO_LABEL = (None, "", "-1", -1)  # the labels of rows that have none
+_CHOICES = ("choices", "endings")  # JSON keys of the choices
 
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceNumber(Target):
-    """The number of the right choice, counted from 0.
-
-    >>> rows = Columns(("context", "choices"), (["She pours"], [["tea", "snow"]]), [2])
-    >>> ChoiceNumber().checked(rows)
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: label 0 is 2; it must be the number of one of the 2 choices, ...
-    """
+    """The number of the right choice, counted from 0."""
 
     what: ClassVar[str] = "label"
 
@@ -60,7 +51,6 @@ class ChoiceNumber(Target):
         return np.array([each or 0 for each in rows.known_targets()], np.int32)
 
     def encoded(self, y: Any) -> tf.Tensor:
-        """int32 [batch]."""
         return tf.cast(y, tf.int32)
 
     def from_text(self, text: str) -> Any:
@@ -68,14 +58,7 @@ class ChoiceNumber(Target):
 
 
 def same_number(rows: Columns) -> Columns:
-    """The rows. Raises UserError if they have different numbers of choices.
-
-    >>> columns = ["She pours", "He"], [["tea", "snow"], ["ran", "sat", "slept"]]
-    >>> same_number(Columns(("context", "choices"), columns))
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: row 1: 3 choices, but earlier rows have 2; give all rows the same...
-    """
+    """The rows. Raises UserError if they have different numbers of choices."""
     lists = rows.column("choices")
     for row, choices in enumerate(lists):
         if len(choices) != len(lists[0]):
@@ -87,20 +70,7 @@ def same_number(rows: Columns) -> Columns:
 
 
 def read_choices(path: Path, file_format: str) -> Columns:
-    """The rows of a file, in its order. All have as many choices, and all or none have a label.
-
-    An empty label or -1 means that there is none.
-
-    >>> row = '{"context": "The kettle whistles.", "choices": ["I pour.", "It snows."], "label": 0}'
-    >>> _ = Path("train.jsonl").write_text(row)
-    >>> rows = read_choices(Path("train.jsonl"), "jsonl")
-    >>> rows.values, rows.targets
-    ((['The kettle whistles.'], [['I pour.', 'It snows.']]), [0])
-
-    Raises:
-        UserError: a missing column or key, another number of choices than in the row before, an
-            empty choice, a label that is none of them, no rows; with the line.
-    """
+    """The rows of a file, with as many choices each, and all or no labels; "" and -1 are none."""
     unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
     reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)
     rows = Columns.of_file(path, ("context", "choices"), reader(path, file_format), unit=unit)

@@ -81,18 +81,14 @@ class MultipleChoice(GroupModel):
         return same_number(super().given(*args, **kwargs))
 
     def infer(self, rows: Columns, *args: Any, **kwargs: Any) -> np.ndarray:
-        """float32 [rows, choices]: the scores of every row's choices."""
         return self.calibrated(np.stack(super().infer(rows, *args, **kwargs)))
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """`accuracy` and `loss`, the mean cross-entropy."""
         return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
-        [batch, choices], 0 for a choice "", which is padding.
-
-        Of equal choices the first is chosen, and all have the same probability.
+        """`choice` int32 [batch], -1 where there is none, the first of equal ones; `probabilities`
+        float32 [batch, choices], 0 for a choice "", which is padding, and the same of equal ones.
         """
         is_there = scores > PADDING_SCORE
         scores = tf.where(is_there, self.calibrated(scores), -float("inf"))

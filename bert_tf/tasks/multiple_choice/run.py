@@ -18,11 +18,8 @@ _SWAG_DEV = "val.csv"
 
 
 class MultipleChoiceTask(Task):
-    """Reads contexts with choices for a `MultipleChoice` model.
-
-    As the paper and the reference literature have it, each choice is packed with its context:
-    [CLS] context [SEP] choice [SEP]. Of SWAG the context is a sentence, and a choice the beginning
-    of the next one with an ending.
+    """Reads contexts with choices for a `MultipleChoice` model. As in the paper, each choice is
+    packed with its context. Of SWAG a choice is the beginning of the next sentence with an ending.
     """
 
     best_metric = "accuracy"
@@ -47,11 +44,7 @@ class MultipleChoiceTask(Task):
     def write_predictions(
         self, model: MultipleChoice, predictions: np.ndarray, rows: Columns, folder: Path, name: str
     ) -> None:
-        """Writes the number of the best choice of every row, counted from 0.
-
-        For SWAG as its own script does, a CSV file with the row and `pred`; for others a TSV file
-        with index and prediction.
-        """
+        """Writes the numbers of the best choices, for SWAG in the form of its own script."""
         best = predictions.argmax(axis=1)
         if self.data.format == "swag":
             lines = [f"{i},{choice}\n" for i, choice in enumerate(best)]

@@ -23,11 +23,7 @@ from bert_tf.text import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Follows(Target):
-    """Whether the second text follows the first. Class 0 is that it does, as in pre-training.
-
-    >>> Follows().numbers(Columns(("text_a", "text_b"), (["a"], ["b"]), [True])).tolist()
-    [0]
-    """
+    """Whether the second text follows the first. Class 0 is that it does, as in pre-training."""
 
     def checked_one(self, rows: Columns, row: int, value: Any) -> bool:
         if not isinstance(value, numbers.Real | np.bool_) or value not in (0, 1):
@@ -38,7 +34,6 @@ class Follows(Target):
         return bool(value)
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [rows]."""
         return np.array([not each for each in rows.known_targets()], np.int32)
 
     def encoded(self, y: tf.Tensor) -> tf.Tensor:
@@ -94,11 +89,9 @@ class NextSentence(TaskModel):
         return {"is_next": tf.nn.softmax(scores)[:, 0]}
 
     def device_form(self) -> DeviceForm:
-        """`is_next` float32 [1], and `scores`, the logits, float32 [1, 2]."""
         return of_scores(self, 2)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """`accuracy` and `loss`, the mean cross-entropy."""
         return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     @staticmethod

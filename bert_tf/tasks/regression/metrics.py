@@ -4,20 +4,7 @@ import numpy as np
 
 
 def regression_metrics(predictions: np.ndarray, targets: np.ndarray) -> dict[str, float]:
-    """Metrics of predicted numbers.
-
-    >>> metrics = regression_metrics(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 6.0]))
-    >>> {name: round(value, 2) for name, value in metrics.items()}
-    {'pearson': 0.94, 'spearman': 1.0, 'loss': 3.0}
-
-    Args:
-        predictions: float [rows].
-        targets: float [rows].
-
-    Returns:
-        `pearson` and `spearman`, the correlations, which are 0 where all predictions or all
-        targets are the same; `loss`, the mean squared error.
-    """
+    """`pearson` and `spearman`, 0 where all numbers are the same, and `loss`, the squared error."""
     from scipy import stats
 
     predictions, targets = predictions.astype(np.float64), targets.astype(np.float64)

@@ -78,7 +78,6 @@ class TextRegressor(TaskModel):
 
     @property
     def outputs_of_head(self) -> int:
-        """How many numbers the head computes."""
         return 1
 
     @property
@@ -86,11 +85,9 @@ class TextRegressor(TaskModel):
         return Number()
 
     def device_form(self) -> DeviceForm:
-        """`score` float32 [1]."""
         return of_scores(self)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`score` float32 [batch]."""
         return {"score": scores}
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:

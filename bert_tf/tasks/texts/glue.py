@@ -19,16 +19,14 @@ from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file
 
-# The inputs of a model of one text, and of two.
-NAMES = {1: ("text",), 2: ("text_a", "text_b")}
+NAMES = {1: ("text",), 2: ("text_a", "text_b")}  # the inputs of a model of one text, and of two
 # CoLA's training and dev files have no header.
 _COLA = ["source", "label", "judgement", "sentence"]
 # The labelled diagnostic set has other names for the columns of MNLI.
 _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
 # The diagnostic set as the benchmark's own script names it, and as the benchmark ships it.
 _DIAGNOSTIC = ("diagnostic.tsv", "AX.tsv")
-# The label of pairs on which the people who labelled MultiNLI did not agree.
-_NO_AGREEMENT = "-"
+_NO_AGREEMENT = "-"  # the label of pairs on which the people who labelled MultiNLI did not agree
 # Microsoft's files of MRPC, GLUE's lists of its dev pairs, and the columns that name their texts.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = ("dev_ids.tsv", "mrpc_dev_ids.tsv")
@@ -37,36 +35,19 @@ _MRPC_IDS = slice(1, 3)
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """One task.
+    """One task of GLUE."""
 
-    >>> GLUE["mnli"].texts, GLUE["mnli"].classes
-    (('sentence1', 'sentence2'), ('contradiction', 'entailment', 'neutral'))
-
-    Attributes:
-        texts: columns of the text, or of both texts.
-        label: column of the label.
-        classes: the labels in the order of the logits; () if the label is a number.
-        metrics: GLUE's metrics; of several runs the one with the highest first one is best.
-        submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
-            predictions for GLUE's server.
-        parts: endings of the names of the dev and test files, and of TFDS's splits.
-        other_texts: names of the texts in TFDS, if they differ there.
-    """
-
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the column of the text, or of both texts
     label: str
-    classes: tuple[str, ...]
-    metrics: tuple[str, ...]
+    classes: tuple[str, ...]  # in the order of the logits; () if the label is a number
+    metrics: tuple[str, ...]  # of several runs the one with the highest first one is best
+    # The name of a test file, or of a split of TFDS -> that of its predictions for GLUE's server.
     submissions: Mapping[str, str]
-    parts: tuple[str, ...] = ("",)
-    other_texts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("",)  # endings of the names of dev and test files
+    other_texts: tuple[str, ...] = ()  # names of the texts in TFDS, if they differ there
 
     def named(self, split: str) -> dict[str, str]:
-        """The names of the parts of a split, by the suffix of their metrics' names.
-
-        >>> GLUE["mnli"].named("dev")
-        {'': 'dev_matched', '_mismatched': 'dev_mismatched'}
-        """
+        """The names of the parts of a split, by the suffix of their metrics' names."""
         return {part.removeprefix("_matched"): split + part for part in self.parts}
 
 
@@ -74,21 +55,21 @@ _NO_YES = ("0", "1")
 _ENTAILED_OR_NOT = ("entailment", "not_entailment")
 _ENTAILED_OR_WHAT = ("contradiction", "entailment", "neutral")
 _ONE, _TWO = ("sentence",), ("sentence1", "sentence2")
+_QUESTIONS = ("question1", "question2")
+_ACCURACY, _F1 = ("accuracy",), ("f1", "accuracy")
 
 GLUE = {
     "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}),
-    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}),
+    "sst2": GlueTask(_ONE, "label", _NO_YES, _ACCURACY, {"test": "SST-2"}),
     "mrpc": GlueTask(
         ("#1 String", "#2 String"),
         "Quality",
         _NO_YES,
-        ("f1", "accuracy"),
+        _F1,
         {"test": "MRPC", "msr_paraphrase_test": "MRPC"},
         other_texts=_TWO,
     ),
-    "qqp": GlueTask(
-        ("question1", "question2"), "is_duplicate", _NO_YES, ("f1", "accuracy"), {"test": "QQP"}
-    ),
+    "qqp": GlueTask(_QUESTIONS, "is_duplicate", _NO_YES, _F1, {"test": "QQP"}),
     "stsb": GlueTask(_TWO, "score", (), ("spearman", "pearson"), {"test": "STS-B"}),
     "mnli": GlueTask(
         _TWO,
@@ -100,10 +81,10 @@ GLUE = {
         other_texts=("premise", "hypothesis"),
     ),
     "qnli": GlueTask(
-        ("question", "sentence"), "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "QNLI"}
+        ("question", "sentence"), "label", _ENTAILED_OR_NOT, _ACCURACY, {"test": "QNLI"}
     ),
-    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "RTE"}),
-    "wnli": GlueTask(_TWO, "label", _NO_YES, ("accuracy",), {"test": "WNLI"}),
+    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, _ACCURACY, {"test": "RTE"}),
+    "wnli": GlueTask(_TWO, "label", _NO_YES, _ACCURACY, {"test": "WNLI"}),
     "ax": GlueTask(
         _TWO,
         "gold_label",
@@ -116,15 +97,8 @@ GLUE = {
 
 
 def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names.
-
-    Only test files that exist are named. MRPC's may be files that `read_glue` has to make.
-
-    >>> {suffix: path.name for suffix, path in find_files(Path("MNLI"), "mnli", "dev").items()}
-    {'': 'dev_matched.tsv', '_mismatched': 'dev_mismatched.tsv'}
-
-    Raises:
-        UserError: there is no training data, since the task is the diagnostic set.
+    """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names. Only
+    test files that exist are named. MRPC's may be files that `read_glue` has to make.
     """
     if name == "ax":
         raise UserError(
@@ -149,19 +123,8 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
 
 
 def read_glue(path: Path, name: str) -> Columns:
-    r"""The rows of an official file of the task `name`; most test files have no labels.
-
-    Labelled rows of QQP with fields missing, and pairs of MNLI without an agreed label, are left
-    out and counted.
-
-    >>> _ = Path("train.tsv").write_text("sentence\tlabel\na lovely film\t1\ntwo long hours\t0\n")
-    >>> rows = read_glue(Path("train.tsv"), "sst2")
-    >>> rows.values, rows.targets, rows.classes
-    ((['a lovely film', 'two long hours'],), ['1', '0'], ('0', '1'))
-
-    Raises:
-        UserError: no such file, a missing column, a row with too few fields; of MRPC, no list of
-            the dev pairs; with its line.
+    """The rows of an official file of the task `name`. Labelled rows of QQP with fields missing,
+    and pairs of MNLI without an agreed label, are left out and counted.
     """
     name = benchmark_at(path, name)
     header: list[str] = []
@@ -186,18 +149,15 @@ def read_glue(path: Path, name: str) -> Columns:
         if column not in header:
             raise UserError(f"{path}: no column {column!r}; the columns are {', '.join(header)}")
     _warn_of_rows(path, short, "fields are missing")
-    labels = None
-    if task.label in header:
-        place = header.index(task.label)
-        if name in ("mnli", "ax"):
-            disputed = [line for line, fields in rows if fields[place] == _NO_AGREEMENT]
-            _warn_of_rows(path, disputed, "no label was agreed on")
-            rows = [row for row in rows if row[1][place] != _NO_AGREEMENT]
-        labels = [fields[place] for _, fields in rows]
+    place = header.index(task.label) if task.label in header else None
+    if place is not None and name in ("mnli", "ax"):
+        disputed = [line for line, fields in rows if fields[place] == _NO_AGREEMENT]
+        _warn_of_rows(path, disputed, "no label was agreed on")
+        rows = [row for row in rows if row[1][place] != _NO_AGREEMENT]
     return Columns(
         names=NAMES[len(task.texts)],
         values=tuple([fields[header.index(c)] for _, fields in rows] for c in task.texts),
-        targets=labels,
+        targets=None if place is None else [fields[place] for _, fields in rows],
         source=str(path),
         places=[line for line, _ in rows],
         classes=task.classes,
@@ -206,12 +166,7 @@ def read_glue(path: Path, name: str) -> Columns:
 
 
 def benchmark_at(path: Path, name: str) -> str:
-    r"""The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI.
-
-    >>> _ = Path("diagnostic-full.tsv").write_text("Premise\tHypothesis\tLabel\n")
-    >>> benchmark_at(Path("diagnostic-full.tsv"), "mnli")
-    'ax'
-    """
+    """The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI."""
     if name != "mnli" or not is_file(path):
         return name
     _, header = next(read_tsv(path), (0, []))
@@ -226,14 +181,7 @@ def _warn_of_rows(path: Path, lines: Sequence[int], why: str) -> None:
 
 
 def mrpc_sources(path: Path) -> list[Path]:
-    """The files that are read for a file of MRPC: itself, or Microsoft's and the list of ids.
-
-    >>> Path("MRPC").mkdir()
-    >>> for name in ("msr_paraphrase_train.txt", "dev_ids.tsv"):
-    ...     Path("MRPC", name).touch()
-    >>> [str(path) for path in mrpc_sources(Path("MRPC/train.tsv"))]
-    ['MRPC/msr_paraphrase_train.txt', 'MRPC/dev_ids.tsv']
-    """
+    """The files that are read for a file of MRPC: itself, or Microsoft's and the list of ids."""
     original = path.with_name(_MRPC_TRAIN)
     if is_file(path) or path.name not in ("train.tsv", "dev.tsv") or not is_file(original):
         return [path]

@@ -31,13 +31,6 @@ class GroupModel(TaskModel):
 
     On strings, pairs with the same token ids have the same score, that of the first of them in the
     batch. Of equal scores the first comes first, on every processor.
-
-    Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
-        max_length: most tokens of a pair; longer ones are cut.
-        dropout: rate on the pooled output; None takes the encoder's.
-        **kwargs: as for `TaskModel`.
     """
 
     # The first text, and the group of others.
@@ -109,9 +102,10 @@ class GroupModel(TaskModel):
         if others.shape.rank == 1 and self.targets_of_pairs:
             others = others[:, tf.newaxis]
         shape = tf.shape(others)
+        pairs = tf.repeat(first, shape[1]), tf.reshape(others, [-1])
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in self.packed(_pairs(first, others)).items()
+            for name, each in self.packed(pairs).items()
         }
         is_there = others != ""
         features["input_mask"] *= tf.cast(is_there, tf.int32)[..., tf.newaxis]
@@ -126,7 +120,6 @@ class GroupModel(TaskModel):
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """float32 [group] for each row: the scores of its texts."""
         groups = rows.values[1]
         return each_answer(
             self,
@@ -149,15 +142,11 @@ class GroupModel(TaskModel):
         )
 
     def strings_form(self) -> StringsForm:
-        """One text with its first text, and the outputs of `device_form`."""
         second = self.input_names[1].removesuffix("s")
         return one_by_one(self, second, str, "logit", lambda logits, _: self.decoded(logits))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """float32 [batch, group]: the score of each text, and PADDING_SCORE for padding, "".
-
-        Pairs with the same token ids have the same score, that of the first of them.
-        """
+        """float32 [batch, group]: the score of each text, and PADDING_SCORE for padding, ""."""
         first, others = (given[name] for name in self.input_names)
 
         def scores(*pairs: tf.Tensor) -> tf.Tensor:
@@ -182,15 +171,8 @@ def in_groups(
 ) -> tf.Tensor:
     """The scores of each text with its first text, float32 [batch, group, ...].
 
-    >>> others = tf.constant([["ab", ""], ["c", "def"]])
-    >>> lengths = lambda first, others: tf.cast(tf.strings.length(others), tf.float32)
-    >>> (in_groups(tf.constant(["a", "b"]), others, lengths) > 0).numpy().tolist()
-    [[True, False], [True, True]]
-
-    Args:
-        first: string [batch].
-        others: string [batch, group]; "" is padding, whose score is PADDING_SCORE.
-        scores: takes the pairs, both texts string [pairs], and returns float32 [pairs, ...].
+    `first` is string [batch], and `others` string [batch, group]; "" is padding, whose score is
+    PADDING_SCORE. `scores` takes pairs, both texts string [pairs]; it returns float32 [pairs, ...].
     """
     places = tf.where(others != "")
     found = scores(tf.gather(first, places[:, 0]), tf.gather_nd(others, places))
@@ -201,14 +183,8 @@ def in_groups(
 def of_rows(
     scores: Callable[[Mapping[str, tf.Tensor]], tf.Tensor], given: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-    """The same for ids, int32 [batch, group, seq_len]; a text whose mask is all 0 is padding.
-
-    `scores` takes the encoder's inputs, [rows, seq_len]. Equal rows have the same score.
-
-    >>> given = {"input_mask": tf.constant([[[1, 1], [1, 0]], [[1, 1], [0, 0]]])}
-    >>> tokens = lambda rows: tf.reduce_sum(tf.cast(rows["input_mask"], tf.float32), axis=1)
-    >>> tf.maximum(of_rows(tokens, given), -1.0).numpy().tolist()
-    [[2.0, 1.0], [2.0, -1.0]]
+    """The same for ids, int32 [batch, group, seq_len], of which `scores` takes [rows, seq_len]; a
+    text whose mask is all 0 is padding. Equal rows have the same score.
     """
     shape = tf.shape(given["input_mask"])
     flat = tf.stack([shape[0] * shape[1], shape[2]])
@@ -230,12 +206,8 @@ def one_by_one(
 ) -> StringsForm:
     """How a model of groups is asked with strings on a device: each text with its first text.
 
-    Args:
-        model: takes the first texts and the groups.
-        second: the name of the input for a text of a group.
-        text_of: makes what is read of a text.
-        score: the output of the model's `device_form` that has the scores of a pair.
-        decode: the outputs of `serving_default`, from the scores of all texts and the groups.
+    `second` names the input of a text, and `score` the output of `device_form` for a pair. `decode`
+    takes the scores of all texts, and the groups.
     """
     form, (first, others) = model.device_form(), model.input_names
     names = first, second
@@ -252,22 +224,9 @@ def one_by_one(
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """`values` that were computed of `scores`, the same where a row has the same score twice.
-
-    >>> scores = tf.constant([[0.0, 1.0, 0.0], [0.0, 2.0, 3.0]])
-    >>> alike_where_equal(tf.constant([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]), scores).numpy()
-    array([[0.1, 0.2, 0.1],
-           [0.4, 0.5, 0.6]], dtype=float32)
-
-    Both are float32 [batch, group].
-    """
+    """`values` computed from `scores`, both [batch, group], equal where scores of a row are."""
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
     keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)
     flat = as_first(tf.reshape(values, [-1]), tf.reshape(keys, [-1, 2]))
     return tf.reshape(flat, shape)
-
-
-def _pairs(first: tf.Tensor, others: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Each text [batch, group] with its first text [batch], both flat."""
-    return tf.repeat(first, tf.shape(others)[1]), tf.reshape(others, [-1])

@@ -21,28 +21,17 @@ NOTE = "Each point is a text of the dev data: the pooled vector, which the head 
 
 
 class DevRows(NamedTuple):
-    """Some rows of the dev data; each is one point, or a point for each text of its group.
-
-    Attributes:
-        data: the rows.
-        outputs: what `infer` of the model returns.
-        targets: [rows, ...], what is given.
-        vectors: float32 [points, hidden], what the head reads.
-        texts: of each point.
-    """
+    """Some rows of the dev data; each is one point, or a point for each text of its group."""
 
     data: Columns
-    outputs: Any
-    targets: np.ndarray
-    vectors: np.ndarray
-    texts: list[str]
+    outputs: Any  # of `infer`
+    targets: np.ndarray  # [rows, ...], what is given
+    vectors: np.ndarray  # float32 [points, hidden], what the head reads
+    texts: list[str]  # of each point
 
 
 class PooledPictures(Pictures):
-    """Pictures of a model whose head reads the pooled output.
-
-    A subclass of a task with runs overrides `of_dev`.
-    """
+    """Pictures of a model whose head reads the pooled output; with runs, it overrides `of_dev`."""
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
@@ -62,11 +51,9 @@ class PooledPictures(Pictures):
         return self.of_dev(DevRows(chosen, outputs, examples.targets, vectors, texts), marks)
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[PageSection]:
-        """The pictures of some dev data."""
         raise NotImplementedError
 
     def _vectors(self, inputs: Inputs) -> np.ndarray:
-        """float32 [rows, hidden]: what the head reads."""
         encoder = self.subject.encoder
         encoded = encoder.encode(inputs, training=False)
         return pooled(encoder, encoded, inputs["input_mask"]).numpy()
@@ -110,11 +97,10 @@ class GroupPictures(PooledPictures):
         # The text with the highest score comes first.
         first, others = self.accepted[0]
         text, group = text_of(row, first), list_of(row, others)
-        seconds = tf.constant(self.seconds(group))
-        features = self._preprocess((tf.constant([text] * len(group)), seconds))
+        read = self.seconds(group)
+        features = self._preprocess((tf.constant([text] * len(group)), tf.constant(read)))
         scores = self._scores(features).numpy()
         order = np.argsort(-scores, kind="stable").tolist()
-        read = self.seconds(group)
         seen = [
             self._seen(f"{i + 1}: {group[i]}", without_padding(features, i), text, read[i])
             for i in order
@@ -133,7 +119,6 @@ class GroupPictures(PooledPictures):
         return list(group)
 
     def _seen(self, title: str, inputs: Inputs, *texts: str) -> Explanation:
-        """The first text with one other, and what its tokens add to its score."""
         subject = self.subject
         what = f"the score of this {self.accepted[0][1][:-1]}"
         explained = subject.explain([what], inputs, lambda pairs: self._scores(pairs)[:, None])

@@ -22,23 +22,19 @@ class TextTask(Task):
 
     config: TextRun
     data: TextData
-    # Whether a row has the name of a class, or a number.
-    has_classes = True
+    has_classes = True  # whether a row has the name of a class, or a number
 
     def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
         super().__init__(config, labels)
         task = text_files.glue_task(self.data)
         if task and bool(GLUE[task].classes) != self.has_classes:
-            kinds, right = (
-                ("numbers, not labels", "regression")
-                if self.has_classes
-                else ("labels, not numbers", "classification")
-            )
+            kinds, right = "labels, not numbers", "classification"
+            if self.has_classes:
+                kinds, right = "numbers, not labels", "regression"
             raise UserError(f"{task} predicts {kinds}; set task: {right}")
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
-        """GLUE's own metric for a task of GLUE."""
         task = text_files.glue_task(config.data)
         return GLUE[task].metrics[0] if task else cls.best_metric
 
@@ -48,8 +44,7 @@ class TextTask(Task):
         return text_files.find_files(self.data, split)
 
     def sources(self, split: str) -> list[Path]:
-        # Files of MRPC may be made of Microsoft's files.
-        paths = super().sources(split)
+        paths = super().sources(split)  # files of MRPC may be made of Microsoft's files
         if self.data.format != "mrpc":
             return paths
         return [source for path in paths for source in glue.mrpc_sources(path)]
@@ -69,7 +64,6 @@ class TextTask(Task):
         return rows.first(self.data.train_rows)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the model."""
         pair = len(text_files.text_columns(self.data)) == 2
         # The pooling of the initial checkpoint, or else the mean for few texts.
         is_few = getattr(self.config.train, "few_shot", False)
@@ -86,7 +80,6 @@ class TextTask(Task):
         return rows
 
     def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
-        """The metrics of predictions, for a task of GLUE its own; none without labels."""
         metrics = super().score(model, predictions, rows)
         benchmark = self._benchmark(rows.path)
         if not benchmark or not metrics:
@@ -96,9 +89,8 @@ class TextTask(Task):
     def write_predictions(
         self, model: TaskModel, predictions: Any, rows: Columns, folder: Path, name: str
     ) -> None:
-        """Writes a TSV file with index and prediction, the form of GLUE's submissions.
-
-        Those for a test file of GLUE are named as its server expects, unless it is the dev file.
+        """Writes GLUE's form. Predictions for a test file of GLUE, unless it is the dev file, are
+        named as its server expects.
         """
         is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
         submitted = None if is_dev else self._submitted(rows)
@@ -129,7 +121,6 @@ class TextTask(Task):
         return rows
 
     def _benchmark(self, path: Path | None) -> str:
-        """The task of GLUE that the rows of a file are of, or ""."""
         if path is None:
             return ""
         if self.data.format == "tfds":
@@ -137,9 +128,8 @@ class TextTask(Task):
         return glue.benchmark_at(path, text_files.glue_task(self.data))
 
     def _submitted(self, rows: Columns) -> str | None:
-        """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
-
-        The predictions for the run's own test files are not to be replaced by those for others.
+        """The name of the predictions for `rows` at GLUE's server; None if it does not take them,
+        or if it would replace those for the run's own test files.
         """
         path = rows.path
         if path is None:

@@ -17,8 +17,7 @@ from bert_tf.tasks.texts import TextData, glue
 from bert_tf.tasks.texts.glue import GLUE, NAMES
 
 FORMATS = (*tables.FORMATS, *arrow.FORMATS, *GLUE, "tfds")
-# In data sets of TFDS, the label of a row that has none.
-_NO_LABEL = -1
+_NO_LABEL = -1  # in data sets of TFDS, the label of a row that has none
 # The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
 # are stored in another order.
 _ROW_NUMBER = "idx"
@@ -28,40 +27,21 @@ LabelOf = Callable[[Mapping[str, Any], str, bool], Any]
 
 
 def glue_task(data: TextData) -> str:
-    """The GLUE task of the data, or "".
-
-    >>> glue_task(TextData(path="glue/RTE", format="rte"))
-    'rte'
-    >>> glue_task(TextData(path=".", format="tsv"))
-    ''
-    """
+    """The GLUE task of the data, or ""."""
     if data.format in GLUE:
         return data.format
     return tfds_glue_task(data.path) if data.format == "tfds" else ""
 
 
 def tfds_glue_task(name: str) -> str:
-    """The GLUE task of a data set of TFDS, or "".
-
-    >>> tfds_glue_task("glue/rte"), tfds_glue_task("imdb_reviews")
-    ('rte', '')
-    """
+    """The GLUE task of a data set of TFDS, or ""."""
     family, _, config = name.partition(":")[0].partition("/")
     config = config.partition("/")[0]
     return config if family == "glue" and config in GLUE else ""
 
 
 def text_columns(data: TextData) -> tuple[str, ...]:
-    """The columns of the text, or of both texts.
-
-    >>> text_columns(TextData(path="glue/RTE", format="rte"))
-    ('sentence1', 'sentence2')
-    >>> text_columns(TextData(path=".", format="csv"))
-    ('text',)
-
-    Raises:
-        UserError: columns are configured for data whose columns are known.
-    """
+    """The columns of the text, or of both texts."""
     task = glue_task(data)
     if not task:
         return data.text_columns or ("text",)
@@ -70,20 +50,13 @@ def text_columns(data: TextData) -> tuple[str, ...]:
             raise UserError(
                 f"data.{key} cannot be set for {task}, whose columns are fixed; remove it"
             )
-    texts, others = GLUE[task].texts, GLUE[task].other_texts
-    return others or texts if data.format == "tfds" else texts
+    others = GLUE[task].other_texts if data.format == "tfds" else ()
+    return others or GLUE[task].texts
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test", by the suffix of their metrics' names.
-
-    For TFDS a file is the name and the split. "test" gives the configured file, or one that exists.
-
-    >>> find_files(TextData(path="reviews", format="tsv"), "train")[""].as_posix()
-    'reviews/train.tsv'
-
-    Raises:
-        UserError: an unknown format.
+    """The files of "train", "dev" or "test", of TFDS the name and the split, by the suffix of their
+    metrics' names; for "test" the configured file, or one that exists.
     """
     if data.format not in FORMATS:
         # The diagnostic set of GLUE is not trained on.
@@ -95,7 +68,11 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     if data.format in GLUE:
         return glue.find_files(folder, data.format, split)
     if data.format == "tfds":
-        return {ending: folder / each for ending, each in _tfds_splits(data, split).items()}
+        task, name = glue_task(data), SPLITS[split]
+        if task and split != "train":
+            return {ending: folder / each for ending, each in GLUE[task].named(name).items()}
+        # Few other sets have a test split without labels.
+        return {} if split == "test" else {"": folder / name}
     path = folder / f"{split}.{data.format}"
     if data.format in arrow.FORMATS:
         path = folder / arrow.default_name(folder, data.format, split)
@@ -110,26 +87,8 @@ def read(
     needs_labels: bool = False,
     label_of: LabelOf | None = None,
 ) -> Columns:
-    r"""The rows of a file, or of a split of TFDS if no file has such a name.
-
-    >>> from bert_tf.data.targets import Label
-    >>> _ = Path("train.tsv").write_text("text\tlabel\na lovely film\tgood\n")
-    >>> rows = read(Path("train.tsv"), TextData(path=".", format="tsv"), Label())
-    >>> rows.values, rows.targets
-    ((['a lovely film'],), ['good'])
-
-    Args:
-        path: the file, or the name and the split.
-        data: its format and columns; a table that is not one of the configured files is read by
-            its ending, if that is one of `tables.FORMATS`.
-        target: the type of its labels.
-        needs_labels: whether it is a mistake if there are no labels. If not, labels that are
-            empty in every row count as missing.
-        label_of: makes the label of a row of a table, given the row, its place, and whether all
-            values are texts; None takes the column of labels.
-
-    Raises:
-        UserError: the file cannot be used; the message names the mistake and its place.
+    """The rows of a file, or of a split of TFDS if no file has such a name. Tables that are not
+    configured are read by their ending. Where labels are not needed, empty ones count as none.
     """
     columns = text_columns(data)
     if data.format in GLUE:
@@ -138,8 +97,7 @@ def read(
         rows = read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         label_of = label_of or (lambda row, *_: row.get(data.label_column))
-        is_arrow = arrow.reads(path, data.format)
-        reader = _read_arrow if is_arrow else _read_table
+        reader = _read_arrow if arrow.reads(path, data.format) else _read_table
         rows = reader(path, data, columns, needs_labels, label_of)
     targets = rows.targets
     if targets is not None:
@@ -155,7 +113,6 @@ def read(
 def _read_arrow(
     path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool, label_of: LabelOf
 ) -> Columns:
-    """The rows of a table of Arrow, not checked yet."""
     table, labels = arrow.read(path), _label_columns(data)
     table.check_texts(texts)
     if needs_labels:
@@ -187,10 +144,14 @@ def _label_columns(data: TextData) -> Sequence[str]:
 def _read_table(
     path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool, label_of: LabelOf
 ) -> Columns:
-    """The rows of a table, not checked yet."""
     labels = _label_columns(data)
     needed = (*texts, *labels) if needs_labels else texts
-    file_format = format_of(path, data)
+    own = [each for split in SPLITS for each in find_files(data, split).values()]
+    file_format = tables.format_of(path, data.format, own)
+    if file_format == "tfds":  # a run on TFDS has no format of files
+        raise UserError(
+            f"the name of {path} must end in .tsv, .csv or .jsonl, which gives its format"
+        )
     rows = list(tables.read_table(path, file_format, needed, labels, targets=labels))
     is_table = file_format != "jsonl"
     return Columns(
@@ -204,12 +165,8 @@ def _read_table(
 
 
 def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: str) -> Columns:
-    """The rows of a split. The names of a ClassLabel are its classes; -1 means no label.
-
-    The rows of GLUE are in the order of the official files, as submissions number them.
-
-    Raises:
-        UserError: as `load_split`; a feature is missing, or a text column holds no text.
+    """The rows of a split; the names of a ClassLabel are its classes, and -1 is no label. Rows of
+    GLUE are in the order of the official files, as submissions number them.
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
@@ -236,11 +193,12 @@ def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: 
             left_out = len(kept) - len(labelled)
             logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
             kept = labelled
-    labels = [_value(row[label_column], classes) for row in kept] if has_labels else None
+    labels = [row[label_column] for row in kept]
+    named = [classes[label] if classes else _value(label) for label in labels]
     return Columns(
         names=NAMES[len(text_columns)],
         values=tuple([_value(row[column]) for row in kept] for column in text_columns),
-        targets=labels,
+        targets=named if has_labels else None,
         source=source,
         places=range(1, len(kept) + 1),
         unit="row",
@@ -249,36 +207,7 @@ def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: 
     )
 
 
-def _value(value: Any, classes: Sequence[str] = ()) -> Any:
-    """A value of Python; a class has a name."""
-    if classes:
-        return classes[value]
-    return (
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else np.asarray(value).item()
-    )
-
-
-def format_of(path: Path, data: TextData) -> str:
-    """How a table is written; see `tables.format_of`.
-
-    >>> format_of(Path("other.csv"), TextData(path=".", format="tsv"))
-    'csv'
-
-    Raises:
-        UserError: the data are of TFDS, and the file has no ending that names a format.
-    """
-    own = [each for split in SPLITS for each in find_files(data, split).values()]
-    file_format = tables.format_of(path, data.format, own)
-    if file_format == "tfds":  # a run on TFDS has no format of files
-        raise UserError(
-            f"the name of {path} must end in .tsv, .csv or .jsonl, which gives its format"
-        )
-    return file_format
-
-
-def _tfds_splits(data: TextData, split: str) -> dict[str, str]:
-    task, name = glue_task(data), SPLITS[split]
-    if task and split != "train":
-        return GLUE[task].named(name)
-    # Few other sets have a test split without labels.
-    return {} if split == "test" else {"": name}
+def _value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return np.asarray(value).item()
