@@ -52,7 +52,7 @@ from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
-# The texts of a `fit` on which the ranges of int8 are found.
+# How many texts of a `fit` the ranges of int8 are found on.
 _CALIBRATED = 1000
 # How many of the best are kept for each query.
 _FOUND = 100
@@ -277,8 +277,8 @@ class TextEmbedder(TaskModel):
         small_vectors.check(self.width, self.truncate_dim, self.ranges)
 
     def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Vectors, float32 [batch, width], as this model gives them."""
-        if vectors.dtype == tf.int8:  # by a LiteRT file
+        """Vectors, float32 [batch, width], as this model gives them; a LiteRT file already does."""
+        if vectors.dtype == tf.int8:
             return vectors
         return small_vectors.smaller(vectors, self.truncate_dim, self.vectors, self.ranges)
 
@@ -336,7 +336,6 @@ class TextEmbedder(TaskModel):
         self.loss = loss
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
         return config and config | {"loss": keras.saving.serialize_keras_object(self.loss)}
 
@@ -368,8 +367,8 @@ class TextEmbedder(TaskModel):
         """The gradients of a batch and its loss, where there are parts by GradCache.
 
         All parts are encoded, the loss gives the gradient of each vector, and each part is encoded
-        again, with the same draws of dropout, to give the gradients of the weights (Gao et al.
-        2021, arXiv 2101.06983). Only one part at a time is kept for its gradient.
+        again, with the same dropout, to give the gradients of the weights (Gao et al. 2021, arXiv
+        2101.06983). Only one part at a time is kept for its gradient.
         """
         parts, unrolled, teaching = self.accumulation_steps, self.jit_compile, self.teaching
         if parts == 1:
@@ -379,7 +378,10 @@ class TextEmbedder(TaskModel):
             return super().accumulated(gradients_of, batch, weights)
         x, y, sample_weight = batch
         factor = 1.0 if teaching is None else teaching.hard
-        before = [(state, tf.identity(state.value)) for state in self._states_of_dropout()]
+        # The states that decide the next draws of dropout.
+        generators = (getattr(layer, "seed_generator", None) for layer in layers_below(self))
+        states = [each.state for each in generators if each is not None]
+        before = [(state, tf.identity(state.value)) for state in states]
         shape = [None, None, self.width]
         vectors = in_parts(lambda rows: self(rows, training=True), x, parts, shape, unrolled)
         with tf.GradientTape() as tape:
@@ -409,21 +411,12 @@ class TextEmbedder(TaskModel):
         gradients, learned = accumulated(again, rows, parts, weights, unrolled)
         return gradients, loss + learned
 
-    def _states_of_dropout(self) -> list[keras.Variable]:
-        """The variables that decide the next draws of all layers."""
-        generators = (getattr(layer, "seed_generator", None) for layer in layers_below(self))
-        return [each.state for each in generators if each is not None]
-
     def training_prompt(self) -> tuple[str, int]:
-        """What is put before each text that is trained on, as `predict` does.
-
-        Also how many tokens at the start of a row then do not count in pooling.
-        """
+        """What is put before texts that are trained on, and how many tokens then do not count."""
         prompt = self._default_text()
         return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
 
     def _default_text(self) -> str:
-        """The text of the default prompt; "" without one."""
         return self.prompts.get(self.default_prompt or "", "")
 
     def _prompt_length(self, prompt: str) -> int:
@@ -490,10 +483,8 @@ class TextEmbedder(TaskModel):
         return EmbeddingTarget(self.width)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
-        names = (
-            tuple(x) if isinstance(x, Mapping) else names_of(len(x) if isinstance(x, tuple) else 1)
-        )
-        return tuple(map(TextColumn, names))
+        count = len(x) if isinstance(x, tuple) else 1
+        return tuple(map(TextColumn, x if isinstance(x, Mapping) else names_of(count)))
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         # A file and a table have the same columns.
@@ -508,14 +499,12 @@ class TextEmbedder(TaskModel):
         if sample_weight is not None:
             raise self._weighted()
         if getattr(y, "ndim", 0) == 2:
-            # Rows of an array, not of Python's numbers.
-            y = [*np.asarray(y)]
+            y = [*np.asarray(y)]  # rows of an array, not of Python's numbers
         rows = super().given(x, y)
         values = tuple(list(map(plain, column)) for column in rows.values)
         return dataclasses.replace(rows, values=values)
 
     def learn_from(self, rows: Columns) -> None:
-        # Sets the form of the data, checks that the loss fits them, and keeps some for `calibrate`.
         of_each = _CALIBRATED // len(rows.values)
         texts = (text for column in rows.values for text in column[:of_each])
         self._some_texts = tuple(dict.fromkeys(texts))
@@ -524,7 +513,6 @@ class TextEmbedder(TaskModel):
             self._loss_now().check(self.target.numbers(rows))
 
     def _take_up(self, form: Form) -> None:
-        """Sets the form of the data. Raises UserError if the loss takes another."""
         self._form = form
         check_form(self._loss_now(), form)
 
@@ -567,16 +555,16 @@ class TextEmbedder(TaskModel):
             raise self._weighted()
         columns = tf.nest.flatten(x)
         form: Form = "texts"
-        if targets:
+        if targets and targets[0].shape.rank == 2:
+            form = "vectors"
+            if targets[0].shape[1] not in (None, self.width):
+                raise UserError(
+                    f"the teacher's vectors in the dataset have {targets[0].shape[1]} dimensions, "
+                    f"but the vectors of this model have {self.width}; choose a teacher of that "
+                    "width"
+                )
+        elif targets:
             form = "scores" if len(columns) > 1 else "labels"
-            if targets[0].shape.rank == 2:
-                form = "vectors"
-                if targets[0].shape[1] not in (None, self.width):
-                    raise UserError(
-                        f"the teacher's vectors in the dataset have {targets[0].shape[1]} "
-                        f"dimensions, but the vectors of this model have {self.width}; choose a "
-                        "teacher of that width"
-                    )
         self._take_up(form)
         check_batch(self._loss_now(), columns[0].shape[0], max(2, len(columns)))
 
@@ -590,13 +578,12 @@ class TextEmbedder(TaskModel):
         shape = tf.shape(texts)
         flat = tf.reshape(texts, [-1])
         prompt, uncounted = self.training_prompt()
-        flat_features = self.packed([tf.strings.join([prompt, flat]) if prompt else flat])
+        features = self.packed([tf.strings.join([prompt, flat]) if prompt else flat])
         if uncounted:
-            mask = without_prompt(flat_features["input_mask"], uncounted)
-            flat_features[POOLING_MASK] = mask
+            features[POOLING_MASK] = without_prompt(features["input_mask"], uncounted)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in flat_features.items()
+            for name, each in features.items()
         }
         if y is None:
             return features, tf.reshape(tf.unique(flat).idx, shape)
@@ -617,11 +604,8 @@ class TextEmbedder(TaskModel):
     ) -> np.ndarray | Ranking:
         """What `official_metrics` is computed from.
 
-        Returns:
-            Of pairs with scores, float32 [rows]: their similarities. Of texts with vectors, float32
-            [rows, width]: those of this model. Otherwise what was found for each query, where
-            queries have the prompt "query", and passages "document", "passage" or "corpus", if the
-            model has it.
+        These are similarities, float32 [rows], of pairs with scores, vectors, float32 [rows,
+        width], of texts with vectors, and else a `Ranking`.
         """
 
         def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
@@ -657,11 +641,9 @@ class TextEmbedder(TaskModel):
     ) -> dict[str, float]:
         """The metrics of what `infer` returned.
 
-        Returns:
-            Of pairs with scores `spearman` and `pearson`, the correlations with the similarities.
-            Of texts with vectors `loss`, the mean squared error. Of others, those of
-            `retrieval_metrics`: an anchor has to find its positive among all texts that are not
-            anchors, a labelled text the others of its label. Of single texts alone, {}.
+        These are `spearman` and `pearson` of similarities, `loss` of vectors, or
+        `retrieval_metrics`: an anchor has to find its positive, and a labelled text the others of
+        its label.
         """
         if isinstance(predictions, Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
@@ -676,10 +658,10 @@ class TextEmbedder(TaskModel):
     # ---- Answering ----------------------------------------------------------------------------
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `embedding` float32 [batch, width]; the same of each prompt, by its name.
+        """`text` -> `embedding` float32 [batch, width], for each prompt too, and "similarity" of
+        pairs.
 
-        "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
-        the same token ids have the same vector, that of the first of them.
+        Texts with the same token ids have the same vector, that of the first of them.
         """
         default = self._default_text()
 
@@ -690,21 +672,16 @@ class TextEmbedder(TaskModel):
             if self.prompts and not self.include_prompt:
                 begins = starts_row(splits_of(windows.counts))[:, tf.newaxis]
                 length = tf.where(begins, self._prompt_length(prompt), 0)
-                mask = without_prompt(windows.features["input_mask"], length)
-                windows.features[POOLING_MASK] = mask
+                features = windows.features
+                features[POOLING_MASK] = without_prompt(features["input_mask"], length)
             return long_texts.outputs(self, windows)
 
-        def answering(prompt: str) -> Signature:
+        def embedding(prompt: str, is_whole: bool = False) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-                return {"embedding": self.given_vectors(vectors(given["text"], prompt))}
+                found = vectors(given["text"], prompt)
+                return {"embedding": found if is_whole else self.given_vectors(found)}
 
-            return Signature(strings("text"), answer, _EXAMPLE)
-
-        def whole(prompt: str) -> Signature:
-            def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-                return {"embedding": vectors(given["text"], prompt)}
-
-            return Signature(strings("text"), answer, _EXAMPLE, is_inner=True)
+            return Signature(strings("text"), answer, _EXAMPLE, is_inner=is_whole)
 
         def compare(given: Mapping[str, tf.Tensor]) -> Tensors:
             both = vectors(tf.concat([given["text_a"], given["text_b"]], axis=0), default)
@@ -716,17 +693,12 @@ class TextEmbedder(TaskModel):
 
         prompts = {DEFAULT_SIGNATURE: default, **self.prompts}
         return {
-            **{name: answering(text) for name, text in prompts.items()},
+            **{name: embedding(text) for name, text in prompts.items()},
             SIMILARITY_SIGNATURE: Signature(strings("text_a", "text_b"), compare, _EXAMPLE_OF_TWO),
-            **{_WHOLE + name: whole(text) for name, text in prompts.items()},
+            **{_WHOLE + name: embedding(text, is_whole=True) for name, text in prompts.items()},
         }
 
     def device_form(self) -> DeviceForm:
-        """`embedding` [1, width], see `given_vectors`.
-
-        Raises:
-            UserError: pooling leaves out prompts, for which a device has no input.
-        """
         self._check_ids()
         with tf.Graph().as_default():
             given = self.given_vectors(tf.compat.v1.placeholder(tf.float32, [None, self.width]))
@@ -749,11 +721,6 @@ class TextEmbedder(TaskModel):
             )
 
     def strings_form(self) -> StringsForm:
-        """`text` -> `embedding` float32 [1, width].
-
-        Raises:
-            UserError: the model puts a prompt before texts; LiteRT cannot join strings.
-        """
         if self._default_text():
             raise UserError(
                 f"the default prompt {self.default_prompt!r} of this {type(self).__name__} "
@@ -763,11 +730,9 @@ class TextEmbedder(TaskModel):
         return super().strings_form()
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`embedding` [batch, width], see `given_vectors`."""
         return {"embedding": self.given_vectors(scores)}
 
     def exported_functions(self) -> dict[str, Callable]:
-        """`similarity` of vectors, float32 [n, width] and [m, width], to float32 [n, m]."""
         vectors = tf.TensorSpec([None, None], tf.float32)
 
         def compare(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -796,10 +761,8 @@ class TextEmbedder(TaskModel):
         if truncate_dim is None:
             truncate_dim = settings.get("truncate_dim")
         found = np.asarray(super().answers(model, *args, **options))
-        rows = np.atleast_2d(found)
-        return small_vectors.asked_for(rows, settings, truncate_dim, vectors).reshape(
-            *found.shape[:-1], -1
-        )
+        asked = small_vectors.asked_for(np.atleast_2d(found), settings, truncate_dim, vectors)
+        return asked.reshape(*found.shape[:-1], -1)
 
     @classmethod
     def asked(
@@ -816,7 +779,6 @@ class TextEmbedder(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:
-        """The vector of a text."""
         return outputs["embedding"][place]
 
     @checked
@@ -855,10 +817,7 @@ class TextEmbedder(TaskModel):
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> np.ndarray:
-        """As `similarity`, of a model of this class, or of a SavedModel of one.
-
-        `compare` is its `similarity` of vectors.
-        """
+        """As `similarity`, of a model of this class, or of an export that has `compare`."""
 
         def vectors(given: Any) -> np.ndarray:
             is_array = isinstance(given, np.ndarray) or tf.is_tensor(given)

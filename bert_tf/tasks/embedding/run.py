@@ -114,11 +114,9 @@ class EmbeddingTask(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes the cosines of pairs as a TSV file with index and prediction.
+        """Writes cosines as TSV, or what was found as a run of TREC.
 
-        What was found for queries is written as a run of TREC: query, Q0, passage, rank, score,
-        bert_tf. Where the files have no ids, texts are numbered in the order of their first
-        occurrence.
+        Texts without ids are numbered in the order of their first occurrence.
         """
         if not isinstance(predictions, Ranking):
             words = [f"{value:.6g}" for value in predictions.tolist()]
@@ -128,6 +126,5 @@ class EmbeddingTask(Task):
 
 
 def _path(config: EmbeddingRun, split: str) -> Path:
-    """The file of a split."""
     folder, name = local_path(config.data.path), getattr(config.data, split)
     return folder / name if name else files.find_file(folder, config.data.format, split)

@@ -44,11 +44,7 @@ _MASK = "[MASK]"
 
 
 class GapPredictions(NamedTuple):
-    """Predictions for hidden tokens.
-
-    losses: float32 [tokens], cross-entropies.
-    right: bool [tokens].
-    """
+    """Cross-entropies, float32 [tokens], of hidden tokens, and whether each is predicted right."""
 
     losses: Any
     right: Any
@@ -142,7 +138,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return masked_lm_logits(self, tokens, tf.shape(positions), training)
 
     def loss_targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
-        """The hidden tokens with their weights."""
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -242,7 +237,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return self._functions[compute.__name__]
 
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> GapPredictions:
-        """Predictions for the tokens that are hidden in a batch of windows."""
         logits = self(model_inputs, training=False)
         labels = targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
@@ -251,7 +245,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return GapPredictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
 
     def official_metrics(self, predictions: GapPredictions, rows: Columns) -> dict[str, float]:
-        """`accuracy` and `loss` of the hidden tokens, and `perplexity`, e to that power."""
         loss = float(np.mean(predictions.losses))
         return {
             "accuracy": float(np.mean(predictions.right)),
@@ -260,11 +253,7 @@ class MaskedLM(TaskModel, WeightedModel):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k].
-
-        The most probable piece comes first. Texts with fewer gaps than others are padded with ""
-        and 0.
-        """
+        """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k]."""
         return {"serving_default": of_columns(self, GapFiller(self))}
 
     def ids_signatures(self) -> dict[str, Signature]:
@@ -280,10 +269,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return device_form(self)
 
     def strings_form(self) -> StringsForm:
-        """`text` -> `pieces` int32 and `probabilities` float32 [1, masks, top_k].
-
-        Only the first window of a text is read.
-        """
+        """As `device_form`, of a `text`, whose first window alone is read."""
         form = self.device_form()
         own = self.tokenizer
         # In plain text "[MASK]" is several pieces.

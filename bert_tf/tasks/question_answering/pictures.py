@@ -38,9 +38,7 @@ _NOTE = (
 class SpanShares(NamedTuple):
     """How likely an answer starts and ends at each word of a context.
 
-    Attributes:
-        starts, ends: int [words], byte ranges in the context.
-        start, end: float64 [words], probabilities, each summing to 1.
+    `starts`, `ends` are the bytes of words, int [words]; `start`, `end` float64 [words] sum to 1.
     """
 
     starts: np.ndarray
@@ -52,11 +50,11 @@ class SpanShares(NamedTuple):
     def of(
         cls, windows: QuestionWindows, start: np.ndarray, end: np.ndarray, vocabulary: Sequence[str]
     ) -> "SpanShares":
-        """The probabilities that follow from the logits of all windows of one context.
+        """The probabilities that follow from logits, float32 [windows, seq_len], of one context.
 
         The softmax goes over all pieces of the context, since answers of all windows compete. A
-        piece has the logits, float32 [windows, seq_len], of the window in which it has most
-        context. The probabilities of a word's pieces are added.
+        piece has the logits of the window in which it has most context. The probabilities of a
+        word's pieces are added.
         """
         shown = windows.has_most_context.numpy()
         order = np.argsort(windows.pieces.numpy()[shown], kind="stable")
@@ -84,10 +82,10 @@ class SpanShares(NamedTuple):
 def words_of(
     context: bytes, shares: SpanShares, answer: tuple[int, int]
 ) -> tuple[list[tuple[str, str, float, float, bool]], str]:
-    """The words of a context, in UTF-8, with what surrounds them.
+    """The words of a context in UTF-8, and the text after the last.
 
-    For each word: the text before it, the word, how likely an answer starts and ends there, and
-    whether it is part of the answer, a byte range (-1, -1 for none). And the text after the last.
+    Each word has the text before it, how likely an answer starts and ends there, and whether it is
+    part of the answer, a byte range (-1, -1 for none).
     """
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
@@ -100,13 +98,7 @@ def words_of(
 
 
 class _Asked(NamedTuple):
-    """A question with its answer.
-
-    Attributes:
-        windows: of its context.
-        start, end: float32 [windows, seq_len], their logits.
-        answers: each field [1] or [1, candidates].
-    """
+    """A question with its answer: windows of its context, and logits float32 [windows, seq_len]."""
 
     windows: QuestionWindows
     start: np.ndarray
@@ -181,7 +173,6 @@ class QuestionPictures(Pictures):
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)
     def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
-        """The windows of a context, the logits of starts and ends, and the answers."""
         model = self.subject.model
         windows = self._windows((questions, contexts))
         logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
@@ -202,7 +193,6 @@ class QuestionPictures(Pictures):
         return subject.explain([of], inputs, score)
 
     def _answer(self, asked: _Asked, context: str) -> Markup:
-        """The context with the answer, and the likeliest answers."""
         answers, rules = asked.answers, self._rules
         shares = SpanShares.of(
             asked.windows, asked.start, asked.end, self.subject.tokenizer.vocabulary

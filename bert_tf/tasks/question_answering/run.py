@@ -67,10 +67,7 @@ class QuestionAnswering(Task):
         WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
 
     def read(self, path: Path) -> Columns:
-        """The questions of a file, or of TFDS where no file has such a name.
-
-        Other than those of the training and dev files, they may all lack answers.
-        """
+        """The questions of a file, or of TFDS where no file has such a name."""
         if self.data.format == "tfds" and not is_file(path):
             rows = read_tfds(str(path.parent), path.name)
         elif arrow.reads(path, self.data.format):
@@ -100,9 +97,8 @@ class QuestionAnswering(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes `name`.json as the official scripts read it, and the n best.
+        """Writes `name`.json as the official scripts read it, and the n best as the reference does.
 
-        `name`_nbest.json holds the n best with probabilities and logits in the reference's form.
         For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
         `name`_best_answers.json the answers before it is decided whether there is none.
         """

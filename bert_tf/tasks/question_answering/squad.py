@@ -38,26 +38,15 @@ COLUMNS = (TextColumn("question"), TextColumn("context"))
 
 @dataclasses.dataclass(frozen=True)
 class AnswerSpan(Target):
-    """The part of the context that answers the question, or none.
-
-    >>> columns = ["Where?"], ["In the café."]
-    >>> rows = Columns(("question", "context"), columns, [{"text": "café", "start": 7}])
-    >>> rows = rows.checked(COLUMNS, AnswerSpan())
-    >>> rows.targets, AnswerSpan().numbers(rows).tolist()  # é has two bytes
-    ([(Answer(text='café', start=7),)], [[7, 12]])
-
-    Attributes:
-        unanswerable: whether a context may hold no answer; None if that is not known.
-    """
+    """The part of the context that answers the question, or none; `unanswerable` may be unknown."""
 
     unanswerable: bool | None = None
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
 
     def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[Answer, ...]:
-        """A row has one answer, several in a list, or none.
-
-        Those with a start must be there. Others start where they occur, if they do so once.
+        """A row has one answer, several in a list, or none. An answer without a start must occur
+        once.
         """
         place, context = rows.at(row, self.what), plain(rows.column("context")[row])
         if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
@@ -103,9 +92,6 @@ class AnswerSpan(Target):
         """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
 
         A row whose answers are not known has the whole context.
-
-        Raises:
-            UserError: there is no answer, but there has to be one.
         """
         if self.unanswerable is False and () in rows.known_targets():
             raise UserError(
@@ -124,15 +110,7 @@ class AnswerSpan(Target):
 
 
 def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
-    """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
-
-    This is the first answer that is in the context at its offset; -1 and -1 if there is none.
-
-    >>> answer_bytes([Answer("café", 7)], "In the café.")  # é has two bytes
-    (7, 12)
-    >>> answer_bytes([Answer("café", 6)], "In the café.")
-    (-1, -1)
-    """
+    """The bytes, in UTF-8, of the first answer that is at its offset; -1 and -1 if none is."""
     whole = plain(context)
     for text, start in answers:
         if text.strip() and start >= 0 and whole.startswith(text, start):
@@ -142,17 +120,7 @@ def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
 
 
 def usable(rows: Columns) -> Columns:
-    """The questions to learn from; a message names others, whose answer has no known place.
-
-    >>> columns = ["Who?", "Who?"], ["A cat and a dog.", "A cat and a cat."]
-    >>> rows = Columns(("question", "context"), columns, ["cat", "cat"])
-    >>> rows = rows.checked(COLUMNS, AnswerSpan())
-    >>> usable(rows).targets
-    [(Answer(text='cat', start=2),)]
-
-    Raises:
-        UserError: no question is left.
-    """
+    """The questions to learn from; a message names others, whose answer has no known place."""
     pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
     lost = {
         row: answers[0].text
@@ -183,21 +151,12 @@ def _only_place(text: str, context: str) -> int:
 
 
 def ids_of(rows: Columns) -> list[str]:
-    """The ids of questions; without ids their numbers.
-
-    >>> ids_of(Columns(("question", "context"), (["Where?"], ["In the hills."])))
-    ['0']
-    """
+    """The ids of questions; without ids their numbers."""
     return list(map(str, range(len(rows)) if rows.ids is None else rows.ids))
 
 
 def given_texts(rows: Columns) -> dict[str, list[str]]:
-    """The texts of the answers of each question, by its id.
-
-    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
-    >>> given_texts(Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"]))
-    {'q1': ['café']}
-    """
+    """The texts of the answers of each question, by its id."""
     pairs = zip(ids_of(rows), rows.known_targets("answers"), strict=True)
     return {id: [text for text, _ in answers] for id, answers in pairs}
 
@@ -237,11 +196,7 @@ def read_squad(path: Path) -> Columns:
 
 
 def read_tfds(name: str, split: str) -> Columns:
-    """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0.
-
-    Raises:
-        UserError: there is no such data set or split, or it has other features.
-    """
+    """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0."""
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
     for feature in ("id", "question", "context", "answers"):
@@ -261,21 +216,7 @@ def read_tfds(name: str, split: str) -> Columns:
 
 
 def read_arrow(path: Path) -> Columns:
-    """The questions of a table of Arrow: `question`, `context`, maybe `answers` and `id`.
-
-    Answers are as `datasets` has those of SQuAD, or in any form that `AnswerSpan` takes; without
-    any, the context holds none.
-
-    >>> import pyarrow.parquet
-    >>> answers = [{"text": ["café"], "answer_start": [7]}]
-    >>> columns = {"question": ["Where?"], "context": ["In the café."], "answers": answers}
-    >>> pyarrow.parquet.write_table(pyarrow.table(columns), "train.parquet")
-    >>> read_arrow(Path("train.parquet")).targets
-    [(Answer(text='café', start=7),)]
-
-    Raises:
-        UserError: as `arrow.read`; a column or an answer is not as it should be.
-    """
+    """The questions of a table, with `question`, `context`, and maybe `answers` and `id`."""
     table = arrow.read(path)
     table.check_texts(["question", "context"])
     names = ["question", "context", *({"id", "answers"} & {*table.names})]
@@ -289,7 +230,6 @@ def read_arrow(path: Path) -> Columns:
 
 
 def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:
-    """Ids, questions, contexts and answers as rows."""
     if not found:
         raise UserError(f"{source} has no questions")
     ids, questions, contexts, answers = columns_of_rows(found, 4)
@@ -301,14 +241,7 @@ def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path
 
 
 def squad_json(articles: Sequence[tuple[str, Columns]]) -> str:
-    """The JSON of version 1.1, with a paragraph for each question, from titles and questions.
-
-    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
-    >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])
-    >>> written = json.loads(squad_json([("Places", rows)]))
-    >>> written["data"][0]["paragraphs"][0]["qas"]
-    [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
-    """
+    """The JSON of version 1.1, with a paragraph for each question, from titles and questions."""
 
     def paragraphs(rows: Columns) -> Iterator[dict[str, Any]]:
         targets = rows.targets or [()] * len(rows)
@@ -321,7 +254,6 @@ def squad_json(articles: Sequence[tuple[str, Columns]]) -> str:
 
 
 def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
-    """The JSON of every question, after its place in the file and its context."""
     for a, article in enumerate(value_at(path, "", content, "data", list)):
         of_article = f"data[{a}]"
         paragraphs = value_at(path, of_article, article, "paragraphs", list)

@@ -126,11 +126,9 @@ class Reranker(GroupModel):
             self._next_loss = None
 
     def own_losses(self) -> dict[str, Any]:
-        """The loss of `fit`, or binary cross-entropy."""
         return {"loss": self._next_loss or BinaryCrossEntropyLoss()}
 
     def _loss_to_learn(self) -> Any:
-        """The loss of a model that the user has compiled, or else that of `fit`."""
         return self.loss if self.is_compiled_by_user() else self.own_losses()["loss"]
 
     def _decide_loss(self, are_lists: bool) -> Any:
@@ -146,7 +144,6 @@ class Reranker(GroupModel):
         return [Matched("values", logits[..., tf.newaxis], share)]
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """Rows, and what the loss counts in them."""
         sums = super().replica_sums(y)
         if isinstance(self.loss, RankingLoss):
             sums["counted"] = tf.reduce_sum(self.loss.counts(y))
@@ -200,7 +197,6 @@ class Reranker(GroupModel):
         check_has_lists(self._decide_loss(are_lists), are_lists)
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
-        """float32 [batch, passages]; NaN at padding."""
         if isinstance(y, tf.RaggedTensor):
             y = tf.cast(y, tf.float32).to_tensor()
         relevance = tf.reshape(tf.cast(y, tf.float32), tf.shape(is_there))
@@ -224,12 +220,10 @@ class Reranker(GroupModel):
         return ranking_metrics(predictions, rows, loss)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`order` int32 [batch, passages], the numbers of the passages from best to worst, and
-        `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
-        its score is 0, and `order` ends with -1 for it.
+        """`order` int32 and `scores` float32, both [batch, passages]; see the class.
 
-        The order is that of the logits: a sigmoid may give two of them the same score. Passages
-        that are the same have the same score, and those with the same logit keep their order.
+        A passage "" is padding: its score is 0, and `order` ends with -1 for it. The order is that
+        of the logits, because a sigmoid may give two of them the same score.
         """
         is_there = scores > PADDING_SCORE
         hidden = tf.where(is_there, scores, -float("inf"))
@@ -243,7 +237,6 @@ class Reranker(GroupModel):
         }
 
     def device_form(self) -> DeviceForm:
-        """`score` and `logit` float32 [1], of one passage with its query."""
         of_logits = super().device_form()
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:

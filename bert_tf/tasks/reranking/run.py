@@ -94,11 +94,7 @@ class Reranking(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes a run of TREC, `name`.trec: query, Q0, passage, rank, logit and bert_tf.
-
-        Queries and passages without ids are numbered from 0 in the order in which the rows first
-        have them.
-        """
+        """Writes a run of TREC with logits as scores; texts without ids are numbered."""
         write_text(folder / f"{name}.trec", trec_run(_named(predictions, rows)))
 
     def loss_of(self, rows: Columns) -> RankingLoss:
@@ -107,7 +103,6 @@ class Reranking(Task):
         return LOSSES[name]() if name else default_loss(has_lists(rows))
 
     def _format_of(self, path: Path) -> str:
-        """How a file is written; see `tables.format_of`."""
         self.check_format()
         if arrow.reads(path, self.data.format):
             return "parquet"

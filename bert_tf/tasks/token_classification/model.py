@@ -1,7 +1,6 @@
 """A tag for each word, as for named entities (paper, section 5.3): fine-tuned or feature-based.
 
-The first piece of each word is classified. A text that is longer than the model takes is cut into
-windows, and each word is trained and tagged in the one where it has most context.
+The first piece of each word is classified, in the window where the word has most context.
 """
 
 import dataclasses
@@ -214,7 +213,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return encoded.layout.restore(tf.cast(head(tokens), tf.float32))
 
     def loss_targets(self, y: tf.Tensor) -> dict[str, Targets]:
-        """Every label that is not -1 weighs 1."""
         labels = tf.cast(y, tf.int32)
         counted = tf.not_equal(labels, IGNORED)
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
@@ -228,15 +226,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         return [Matched("classes", outputs, weights, per="tokens")]
 
     def windows(self) -> WordPreprocessor:
-        """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
     def split(self, texts: tf.Tensor) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
-        """Texts as words; see `split_words`."""
         return split_words(texts, self.tokenizer, bool(self.split_punctuation))
 
     def tagger(self) -> WordTagger:
-        """What tags words."""
         return WordTagger(self.network(), self.windows(), self.aggregation, self.temperature)
 
     @property
@@ -335,9 +330,8 @@ class TokenClassifier(TaskModel, WeightedModel):
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words.
 
-        Entities are read from tags as in `EntityTypes`. Labels without prefixes and without an
-        outside tag, such as parts of speech, count for each word: the F1 of all of them is then
-        the accuracy. A span that is not of whole words is an entity that was not found.
+        Labels such as parts of speech count for each word, so that their F1 is the accuracy. A span
+        that is not of whole words is an entity that was not found.
         """
         rows = self.in_words(rows)
         target, labels = self.target, self.target.numbers(rows)
@@ -364,16 +358,14 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(taken), drawn
 
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
-        """The best tags of each row."""
         best = iter(best_labels(logits).labels.numpy())
         return [[self.labels[next(best)] for _ in words] for words in rows.column("words")]
 
     def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
 
-        All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
-        probabilities of the labels. Offsets are bytes; those of words that were given as words are
-        of the text of these words, joined by single spaces.
+        Outputs are [batch, words or entities], padded with "", -1 and 0. Offsets are bytes. Words
+        that were given as words count as joined by single spaces.
         """
         tagger = self.tagger()
 
@@ -436,14 +428,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         return found._asdict() | {"types": names}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`probabilities` float32 [batch, seq_len, classes]."""
         return {"probabilities": tf.nn.softmax(self.calibrated(scores))}
 
     def device_form(self) -> DeviceForm:
-        """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes].
-
-        A word has those of its first piece.
-        """
+        """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes]."""
         return of_scores(self, None, len(self.labels))
 
     def strings_form(self) -> StringsForm:
@@ -482,7 +470,6 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
-        """The tags of words, or the entities of a text."""
         if "words" in row:
             return as_json(outputs["labels"][place][: len(row["words"])])
         of, kind = ("entities", "types") if "entities" in outputs else ("words", "labels")

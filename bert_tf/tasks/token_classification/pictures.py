@@ -39,14 +39,7 @@ _NOTE = (
 
 
 class _Words(NamedTuple):
-    """The words of a text, and what the model says of each.
-
-    Attributes:
-        texts: the words.
-        between: the text before each.
-        rest: the text after the last.
-        probabilities: float32 [words, labels].
-    """
+    """The words of a text, the text before each, and the probabilities float32 [words, labels]."""
 
     texts: list[str]
     between: list[str]
@@ -129,7 +122,6 @@ class TagPictures(Pictures):
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
     def _tag_words(self, texts: tf.Tensor) -> tuple:
-        """Byte ranges and logits of a text's words, and its windows."""
         pieces, starts, ends = self.subject.model.split(texts)
         logits = self.subject.model.tagger().logits(pieces)
         return starts.values, ends.values, logits.values, self._windows.windows(pieces)
@@ -153,7 +145,6 @@ class TagPictures(Pictures):
         return subject.explain(names, inputs, score)
 
     def _answer(self, words: _Words, best: np.ndarray) -> Markup:
-        """The text with the tag of each word below it."""
         kinds = sorted({*self._kinds} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         tagged = []

@@ -1,8 +1,4 @@
-"""Runs of token classification: tagged words in CoNLL's columns, or from TFDS.
-
-With `data.document_context` a text is a whole document, its sentences one after the other, and else
-one sentence.
-"""
+"""Runs of token classification. With `data.document_context` a text is a whole document."""
 
 import dataclasses
 import json
@@ -42,10 +38,6 @@ class TokenClassification(Task):
         return split + {"conll": ".conll", "spans": ".jsonl", "tfds": ""}[self.data.format]
 
     def training_rows(self) -> Columns:
-        """The rows to train on. Every type has its B and its I, even if training lacks one of them.
-
-        The types are those of the whole file, whatever `train_rows` says.
-        """
         (path,) = self.files("train").values()
         rows = self._read(path)
         self.labels = WordTags().found_in(rows)
@@ -70,10 +62,7 @@ class TokenClassification(Task):
         return model
 
     def read(self, path: Path) -> Columns:
-        """The sentences of a file, or of TFDS where no file has such a name.
-
-        Other than those of the training and dev files, they may be words alone.
-        """
+        """The sentences of a file, or of TFDS where no file has such a name."""
         rows = self._read(path)
         if rows.targets is not None:
             WordTags(self.labels).numbers(rows)
@@ -87,10 +76,9 @@ class TokenClassification(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes word, tag if it is known, and predicted tag, in columns as the data have them.
+        """Writes words, tags if known, and predicted tags, in columns as CoNLL's script reads them.
 
-        So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs. Texts are
-        written with the spans of their entities, as `read_spans` reads them.
+        Texts are written with the spans of their entities, as `read_spans` reads them.
         """
         path, blocks = rows.path, []
         if are_texts(rows):

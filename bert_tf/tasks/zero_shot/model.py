@@ -1,7 +1,7 @@
 """Labels of a text that the model was not trained on (Yin, Hay and Roth 2019, arXiv:1909.00161).
 
-A label becomes a sentence. How likely a text has it is how likely the text entails the sentence, by
-a classifier that was trained on natural language inference (NLI).
+A label becomes a sentence, and is as likely as the text entails this sentence, by a classifier
+that was trained on natural language inference (NLI).
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,6 @@ class ZeroShotClassifier(TextClassifier):
         super().name_classes(labels)
 
     def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: there is nothing to train, to evaluate or to calibrate."""
         raise UserError(
             "a ZeroShotClassifier is neither trained nor calibrated; fine-tune a TextClassifier "
             "on pairs of natural language inference, and open that as a ZeroShotClassifier"
@@ -126,15 +125,12 @@ class ZeroShotClassifier(TextClassifier):
     fit = evaluate = calibrate = _cannot_train
 
     def hypothesis(self, label: str) -> str:
-        """The sentence that says that a text has a label."""
         return self.hypothesis_template.replace(_GAP, label)
 
     def score(self, logits: tf.Tensor, alone: Any) -> tf.Tensor:
-        """The logit of a label: that of entailment, minus that of contradiction where it counts.
+        """The logit of a label, from logits [..., classes].
 
-        Args:
-            logits: float32 [..., classes].
-            alone: bool, whether a label has a probability of its own.
+        It is that of entailment. A label that stands alone is compared with contradiction.
         """
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
@@ -149,9 +145,7 @@ class ZeroShotClassifier(TextClassifier):
         return super().count_cut([texts, hypotheses])
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """float32 [batch, candidates, classes]: the logits of natural language inference for each
-        candidate; PADDING_SCORE for padding, "".
-        """
+        """float32 [batch, candidates, classes], PADDING_SCORE for a candidate ""."""
         before, after = self.hypothesis_template.split(_GAP)
 
         def logits(texts: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -161,10 +155,9 @@ class ZeroShotClassifier(TextClassifier):
         return in_groups(given["text"], given["candidates"], logits)
 
     def signatures(self) -> dict[str, Signature]:
-        """`label` string [batch], "" where there are no candidates, and `probabilities` float32
-        [batch, candidates], 0 for a candidate "", which is padding.
+        """`label` string [batch], "" without candidates, and `probabilities` [batch, candidates].
 
-        Of equal candidates the first is the label, and all have the same probability.
+        Of equal candidates the first is the label. All have the same probability; that of "" is 0.
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -214,7 +207,6 @@ class ZeroShotClassifier(TextClassifier):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """As of a `TextClassifier`."""
         labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
         for number, label in enumerate(labels):
             if label in labels[:number]:
@@ -229,9 +221,7 @@ class ZeroShotClassifier(TextClassifier):
     # ---- Devices ------------------------------------------------------------------------------
 
     def device_form(self) -> DeviceForm:
-        """Of a text with a hypothesis: `scores`, the logits of natural language inference, float32
-        [1, classes], and `probability` float32 [1], of entailment against contradiction.
-        """
+        """The logits of a text with a hypothesis, and the probability that it is entailed."""
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
             scores = self.network()(features)
@@ -241,7 +231,6 @@ class ZeroShotClassifier(TextClassifier):
         return DeviceForm(outputs, answer, lambda found, _: found["scores"])
 
     def strings_form(self) -> StringsForm:
-        """`text`, `hypothesis`, and the outputs of `device_form`."""
         return one_by_one(
             self,
             "hypothesis",
@@ -252,11 +241,7 @@ class ZeroShotClassifier(TextClassifier):
 
 
 def _places(labels: Sequence[str]) -> tuple[int, int]:
-    """The places of entailment and contradiction among the classes of a head.
-
-    >>> _places(["neutral", "ENTAILMENT", "contradiction"]), _places(["entailment", "other"])
-    ((1, 2), (0, 1))
-    """
+    """The places of entailment and contradiction among the classes of a head."""
     lower = [label.lower() for label in labels]
     entailed = [i for i, label in enumerate(lower) if label.startswith("entail")]
     others = [i for i, label in enumerate(lower) if label.startswith("contra")]
