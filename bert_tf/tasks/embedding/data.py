@@ -19,6 +19,7 @@ from bert_tf.tasks.embedding.pooling import POOLING_MASK
 
 
 def form_of(rows: Columns) -> Form:
+    """What rows have besides their texts; see `EmbeddingLoss`."""
     if rows.targets is None:
         return "texts"
     if len(rows.values) == 2:

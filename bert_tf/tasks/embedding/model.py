@@ -25,16 +25,7 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
 from bert_tf.tasks import inputs, long_texts
-from bert_tf.tasks.embedding import similarity, small_vectors
-from bert_tf.tasks.embedding.data import (
-    EmbeddingTarget,
-    NumberedTexts,
-    Ranking,
-    collection_of,
-    form_of,
-    names_of,
-    numbered,
-)
+from bert_tf.tasks.embedding import data, similarity, small_vectors
 from bert_tf.tasks.embedding.files import of_table
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.pooling import (
@@ -479,12 +470,12 @@ class TextEmbedder(TaskModel):
         return history
 
     @property
-    def target(self) -> EmbeddingTarget:
-        return EmbeddingTarget(self.width)
+    def target(self) -> data.EmbeddingTarget:
+        return data.EmbeddingTarget(self.width)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
         count = len(x) if isinstance(x, tuple) else 1
-        return tuple(map(TextColumn, x if isinstance(x, Mapping) else names_of(count)))
+        return tuple(map(TextColumn, x if isinstance(x, Mapping) else data.names_of(count)))
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         # A file and a table have the same columns.
@@ -508,7 +499,7 @@ class TextEmbedder(TaskModel):
         of_each = _CALIBRATED // len(rows.values)
         texts = (text for column in rows.values for text in column[:of_each])
         self._some_texts = tuple(dict.fromkeys(texts))
-        self._take_up(form_of(rows))
+        self._take_up(data.form_of(rows))
         if rows.targets is not None:
             self._loss_now().check(self.target.numbers(rows))
 
@@ -524,18 +515,18 @@ class TextEmbedder(TaskModel):
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> NumberedTexts:
+    ) -> data.NumberedTexts:
         # Each different text is tokenized once.
         if rows.weights is not None:
             raise UserError(
                 f"a {type(self).__name__} compares the rows of a batch, so either all rows or no "
                 "rows may have targets; remove distillation.unlabelled"
             )
-        texts, numbers = numbered(rows)
+        texts, numbers = data.numbered(rows)
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
         targets = numbers if rows.targets is None else self.target.numbers(rows)
-        return NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
+        return data.NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         # The texts of a row are read one by one, each after the prompt.
@@ -601,7 +592,7 @@ class TextEmbedder(TaskModel):
 
     def infer(
         self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> np.ndarray | Ranking:
+    ) -> np.ndarray | data.Ranking:
         """What `official_metrics` is computed from.
 
         These are similarities, float32 [rows], of pairs with scores, vectors, float32 [rows,
@@ -614,13 +605,13 @@ class TextEmbedder(TaskModel):
             return np.atleast_2d(self.predict(list(texts), batch_size, verbose, **named))
 
         if isinstance(rows, Columns):
-            form = form_of(rows)
+            form = data.form_of(rows)
             if form == "scores":
                 first, second = (tf.constant(vectors(column)) for column in rows.values)
                 return similarity.pairwise(self.similarity_function, first, second).numpy()
             if form == "vectors" or len(rows.values) == 1 and form == "texts":
                 return vectors(rows.values[0])
-            rows = collection_of(rows)
+            rows = data.collection_of(rows)
         _, found = evaluate_retrieval(
             vectors,
             rows,
@@ -630,14 +621,14 @@ class TextEmbedder(TaskModel):
             cosine=self.similarity_function != "dot",
             skip_same_id=True,
         )
-        return Ranking(rows, found)
+        return data.Ranking(rows, found)
 
     def _prompt_of(self, *names: str) -> str | None:
         """The first of `names` that is a prompt, as in `encode_query` of sentence-transformers."""
         return next((name for name in names if name in self.prompts), None)
 
     def official_metrics(
-        self, predictions: np.ndarray | Ranking, rows: Columns | Collection
+        self, predictions: np.ndarray | data.Ranking, rows: Columns | Collection
     ) -> dict[str, float]:
         """The metrics of what `infer` returned.
 
@@ -645,12 +636,12 @@ class TextEmbedder(TaskModel):
         `retrieval_metrics`: an anchor has to find its positive, and a labelled text the others of
         its label.
         """
-        if isinstance(predictions, Ranking):
+        if isinstance(predictions, data.Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
         if isinstance(rows, Collection) or rows.targets is None or rows.targets[0] is None:
             return {}
         targets = self.target.numbers(rows)
-        if form_of(rows) == "vectors":
+        if data.form_of(rows) == "vectors":
             return {"loss": float(np.mean((predictions - targets) ** 2))}
         metrics = regression_metrics(predictions, targets)
         return {name: metrics[name] for name in ("spearman", "pearson")}

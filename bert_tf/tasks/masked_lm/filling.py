@@ -42,7 +42,7 @@ class GapFiller:
         self.fill = getattr(network, "fill_gaps", self._fill_by_parts)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """`tokens` string and `probabilities` float32, [batch, masks, top_k], padded with "" and 0."""
+        """`tokens` and `probabilities`, [batch, masks, top_k], padded with "" and 0."""
         return self._by_row(map_in_groups(self._fill_texts, inputs))
 
     def of_ids(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:

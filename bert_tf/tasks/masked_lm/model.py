@@ -158,14 +158,14 @@ class MaskedLM(TaskModel, WeightedModel):
         def windows(first: int) -> Iterator[tuple]:
             for number, (texts,) in enumerate(in_chunks(rows.values, _CHUNK, first), start=first):
                 features, owners = self._windows(texts)
-                weights = rows.weights
-                others = {} if weights is None else {"weights": weights[number * _CHUNK + owners]}
+                others = {}
+                if rows.weights is not None:
+                    others["weights"] = rows.weights[number * _CHUNK + owners]
                 yield features, others
 
         return TrainingRows.gather(windows, self.tokens)
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        # `y` is not used.
         features, owners = self._windows(x[0])
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
@@ -210,8 +210,13 @@ class MaskedLM(TaskModel, WeightedModel):
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> GapPredictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
+
+        def traced(compute: Callable) -> Callable:
+            graph = tf.function(compute, autograph=False, reduce_retracing=True)
+            return self._once(compute.__name__, lambda: graph)
+
         examples, found, done = self.examples(rows), [], 0
-        hide, judge = (self._kept(each) for each in (self._hidden, self._judge))
+        hide, judge = traced(self._hidden), traced(self._judge)
         windows = len(examples.lengths)
         batch_size = min(batch_size or BATCH, BATCH)
         shown = verbose != 0 and windows > batch_size
@@ -229,16 +234,8 @@ class MaskedLM(TaskModel, WeightedModel):
         losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
         return GapPredictions(losses, right)
 
-    def _kept(self, compute: Callable) -> Callable:
-        """A method as a function of a graph, traced once for all calls of `infer`."""
-        if compute.__name__ not in self._functions:
-            traced = tf.function(compute, autograph=False, reduce_retracing=True)
-            self._functions[compute.__name__] = traced
-        return self._functions[compute.__name__]
-
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> GapPredictions:
-        logits = self(model_inputs, training=False)
-        labels = targets["masked_lm_ids"]
+        logits, labels = self(model_inputs, training=False), targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
         is_right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
         losses = cross_entropy(labels, logits)

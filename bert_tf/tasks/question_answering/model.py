@@ -182,11 +182,9 @@ class QuestionAnswerer(TaskModel):
         return {"start": hide_padding(start, mask), "end": hide_padding(end, mask)}
 
     def own_losses(self) -> dict[str, Any]:
+        cross_entropy = keras.losses.SparseCategoricalCrossentropy
         return {
-            "loss": {
-                name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-                for name in ("start", "end")
-            },
+            "loss": {name: cross_entropy(from_logits=True) for name in ("start", "end")},
             "loss_weights": {"start": 0.5, "end": 0.5},
         }
 

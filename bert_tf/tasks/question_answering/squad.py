@@ -59,9 +59,8 @@ class AnswerSpan(Target):
                     f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
                     "each text"
                 )
-            several: list[Any] = [
-                {"text": t, "start": s} for t, s in zip(texts, starts, strict=True)
-            ]
+            pairs = zip(texts, starts, strict=True)
+            several: list[Any] = [{"text": text, "start": start} for text, start in pairs]
         elif isinstance(given, list | tuple | np.ndarray) and not isinstance(given, Answer):
             several = list(given)
         else:
@@ -98,15 +97,11 @@ class AnswerSpan(Target):
                 f"{rows.at(rows.known_targets().index(()), self.what)} is missing, but the model "
                 "always answers; give the answer, or create the model with unanswerable=True"
             )
-        return np.array(
-            [
-                (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)
-                for answers, context in zip(
-                    rows.known_targets(), rows.column("context"), strict=True
-                )
-            ],
-            np.int32,
-        )
+        spans = [
+            (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)
+            for answers, context in zip(rows.known_targets(), rows.column("context"), strict=True)
+        ]
+        return np.array(spans, np.int32)
 
 
 def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
@@ -186,9 +181,8 @@ def read_squad(path: Path) -> Columns:
         question = whole_text(value_at(path, place, row, "question", str))
         id = place if row.get("id") is None else whole_text(value_at(path, place, row, "id", str))
         answers = _answers(path, place, row, context)
-        if id in places:
+        if places.setdefault(id, place) != place:
             raise UserError(f"{path}: {places[id]} and {place} have the same id")
-        places[id] = place
         found.append((id, question, context, answers))
         is_labelled = is_labelled or bool(answers or row.get("is_impossible"))
     rows = _columns(found, str(path), path)
@@ -208,10 +202,9 @@ def read_tfds(name: str, split: str) -> Columns:
     for row in rows:
         # The lists of TFDS's own mock data have different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
-        known = tuple(Answer(_decoded(text), int(start)) for text, start in answers)
-        id, question, context = (_decoded(row[key]) for key in ("id", "question", "context"))
-        given = () if row.get("is_impossible") else known
-        found.append((id, question, context, given))
+        known = tuple(Answer(plain(text), int(start)) for text, start in answers)
+        id, question, context = (plain(row[key]) for key in ("id", "question", "context"))
+        found.append((id, question, context, () if row.get("is_impossible") else known))
     return _columns(found, source, Path(name) / split)
 
 
@@ -234,9 +227,8 @@ def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path
         raise UserError(f"{source} has no questions")
     ids, questions, contexts, answers = columns_of_rows(found, 4)
     answers = [*answers]
-    are_unknown = all(each is None for each in answers)
+    targets = None if all(each is None for each in answers) else answers
     names = tuple(column.name for column in COLUMNS)
-    targets = None if are_unknown else answers
     return Columns(names, (questions, contexts), targets, source, ids=ids, path=path)
 
 
@@ -283,7 +275,3 @@ def _answers(
     # Files whose answers are kept secret have empty lists too.
     is_secret = not answers and row.get("is_impossible") is False
     return None if is_secret else tuple(answers)
-
-
-def _decoded(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

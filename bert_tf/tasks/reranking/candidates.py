@@ -19,6 +19,11 @@ _MEASURES = ("ndcg@10", "mrr@10", "map")
 COLUMNS = (TextColumn("query"), GroupColumn("passages"))
 # Queries whose loss is computed at a time.
 _CHUNK = 64
+# What is said of a relevance that binary cross-entropy does not take.
+OUTSIDE = (
+    "is outside 0 to 1, which binary cross-entropy requires; scale it, or choose the loss "
+    "mean_squared_error"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +66,7 @@ def keys_of(rows: Columns, row: int) -> tuple[str, tuple[str, ...]]:
 
 
 def has_lists(rows: Columns) -> bool:
+    """Whether a query has more than one passage."""
     return any(len(each) > 1 for each in rows.column("passages"))
 
 
@@ -75,10 +81,7 @@ def check_loss(rows: Columns, loss: Any) -> None:
         for row, values in enumerate(rows.known_targets()):
             for value in values or ():
                 if not 0 <= value <= 1:
-                    raise UserError(
-                        f"{rows.where(row)}: relevance {value} is outside 0 to 1, which binary "
-                        "cross-entropy requires; scale it, or choose the loss mean_squared_error"
-                    )
+                    raise UserError(f"{rows.where(row)}: relevance {value} {OUTSIDE}")
     check_has_lists(loss, has_lists(rows))
 
 
@@ -138,8 +141,7 @@ def ranking_metrics(
     for row, (row_logits, values) in enumerate(zip(logits, numbers, strict=True)):
         query, keys = keys_of(rows, row)
         scores, degrees = found.setdefault(query, {}), relevant.setdefault(query, {})
-        judged = zip(keys, row_logits, values, strict=True)
-        for key, score, value in judged:
+        for key, score, value in zip(keys, row_logits, values, strict=True):
             scores[key] = float(score)
             degrees[key] = max(degrees.get(key, 0), math.floor(value + 0.5))
     measured = retrieval_metrics(found, relevant)
@@ -148,16 +150,10 @@ def ranking_metrics(
     values = [value for row in numbers for value in row]
     if isinstance(loss, BinaryCrossEntropyLoss) and not 0 <= min(values) <= max(values) <= 1:
         return metrics
-    return metrics | {"loss": _loss(loss, logits, numbers)}
-
-
-def _loss(
-    loss: RankingLoss, logits: Sequence[np.ndarray], numbers: Sequence[Sequence[float]]
-) -> float:
     total, counted = 0.0, 0.0
     for start in range(0, len(numbers), _CHUNK):
         part = slice(start, start + _CHUNK)
         relevance = padded(numbers[part], np.nan)
         total += float(np.sum(loss.sums(relevance, padded(logits[part], 0.0))))
         counted += float(np.sum(loss.counts(relevance)))
-    return total / max(counted, 1.0)
+    return metrics | {"loss": total / max(counted, 1.0)}

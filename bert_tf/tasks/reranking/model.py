@@ -18,15 +18,7 @@ from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import long_texts
 from bert_tf.tasks.fitting import check_not_compiled
-from bert_tf.tasks.reranking.candidates import (
-    COLUMNS,
-    Relevance,
-    check_has_lists,
-    check_loss,
-    default_loss,
-    has_lists,
-    ranking_metrics,
-)
+from bert_tf.tasks.reranking import candidates
 from bert_tf.tasks.reranking.losses import ACTIVATIONS, BinaryCrossEntropyLoss, RankingLoss, loss_of
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
@@ -68,7 +60,7 @@ class Reranker(GroupModel):
         UserError: an unknown activation, or settings of windows without windows.
     """
 
-    columns = COLUMNS
+    columns = candidates.COLUMNS
     answer_names = ("order", "scores")
     padded_lists = (("order", "scores"),)
     setting_names = ("activation", "max_length")
@@ -133,7 +125,7 @@ class Reranker(GroupModel):
 
     def _decide_loss(self, are_lists: bool) -> Any:
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
-        self._next_loss = self._next_loss or default_loss(are_lists)
+        self._next_loss = self._next_loss or candidates.default_loss(are_lists)
         return self._loss_to_learn()
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
@@ -166,8 +158,8 @@ class Reranker(GroupModel):
     # ---- Rows ---------------------------------------------------------------------------------
 
     @property
-    def target(self) -> Relevance:
-        return Relevance()
+    def target(self) -> candidates.Relevance:
+        return candidates.Relevance()
 
     def given(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Columns:
         # A passage may be one string, and strings "" at the end of a list are padding.
@@ -176,25 +168,26 @@ class Reranker(GroupModel):
             columns = tuple(x[name] for name in names if name in x)
         if isinstance(columns, tuple) and len(columns) == 2:
             groups = as_list(columns[1], names[1])
+            given = y if y is None else as_list(y, "relevance")
             if groups and is_text(groups[0]):
                 TextColumn("passage").checked(groups, Columns(names, (groups,)))
-                y = y if y is None else [[each] for each in as_list(y, "relevance")]
+                y = given and [[each] for each in given]
                 groups = [[each] for each in groups]
             else:
-                y = y if y is None else _without_padding(as_list(y, "relevance"), groups)
+                y = given and _without_padding(given, groups)
                 groups = list(map(_padding_removed, groups))
             x = columns[0], groups
         return super().given(x, y, *args, **kwargs)
 
     def learn_from(self, rows: Columns) -> None:
         # The first rows decide the loss, unless it was given.
-        check_loss(rows, self._decide_loss(has_lists(rows)))
+        candidates.check_loss(rows, self._decide_loss(candidates.has_lists(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
         super()._learn_from_dataset(dataset, steps)
         x = dataset.element_spec[0]
         are_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
-        check_has_lists(self._decide_loss(are_lists), are_lists)
+        candidates.check_has_lists(self._decide_loss(are_lists), are_lists)
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         if isinstance(y, tf.RaggedTensor):
@@ -202,10 +195,7 @@ class Reranker(GroupModel):
         relevance = tf.reshape(tf.cast(y, tf.float32), tf.shape(is_there))
         if isinstance(self._loss_to_learn(), BinaryCrossEntropyLoss):
             fits = ~is_there | (relevance >= 0) & (relevance <= 1)
-            said = (
-                "in the dataset, a relevance is outside 0 to 1, which binary cross-entropy "
-                "requires; scale it, or choose the loss mean_squared_error"
-            )
+            said = f"in the dataset, a relevance {candidates.OUTSIDE}"
             with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fits), [said])]):
                 relevance = tf.identity(relevance)
         return tf.where(is_there, relevance, np.nan)
@@ -217,7 +207,7 @@ class Reranker(GroupModel):
     ) -> dict[str, float]:
         # The loss is that of the training, if it is one of bert_tf.
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
-        return ranking_metrics(predictions, rows, loss)
+        return candidates.ranking_metrics(predictions, rows, loss)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`order` int32 and `scores` float32, both [batch, passages]; see the class.
@@ -243,8 +233,7 @@ class Reranker(GroupModel):
             found = of_logits.answer(features)
             return found | {"score": ACTIVATIONS[self.activation](found["logit"])}
 
-        outputs = {**of_logits.outputs, "score": output()}
-        return DeviceForm(outputs, answer, of_logits.restore)
+        return DeviceForm({**of_logits.outputs, "score": output()}, answer, of_logits.restore)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:

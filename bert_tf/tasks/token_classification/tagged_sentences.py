@@ -19,16 +19,9 @@ from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, kept, qu
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
+from bert_tf.tasks.token_classification import tag_schemes
 from bert_tf.tasks.token_classification.spans import SpannedWords, are_texts, checked_spans
-from bert_tf.tasks.token_classification.tag_schemes import (
-    OUTSIDE,
-    Tag,
-    find_violation,
-    numbers_in,
-    parse_tags,
-    standard_prefixes,
-    to_iob2,
-)
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, Tag, parse_tags
 
 WORDS = GroupColumn("words", may_be_empty=True)
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
@@ -65,7 +58,7 @@ class WordTags(Target):
                     "tag for each word"
                 )
             found.append(tuple(class_names(values, f"{place}, tag {{}}".format)))
-        return self._in_iob2(found) if standard_prefixes(_all(found)) - {"I"} else found
+        return self._in_iob2(found) if tag_schemes.standard_prefixes(_all(found)) - {"I"} else found
 
     def found_in(self, rows: Columns) -> tuple[str, ...]:
         """The labels of rows. In IOB2 every type has its B and its I, even if rows lack one of
@@ -77,13 +70,16 @@ class WordTags(Target):
                 OUTSIDE,
                 *(f"B-{span.label}" for spans in rows.known_targets() for span in spans),
             }
-        prefixes = standard_prefixes(found)
+        prefixes = tag_schemes.standard_prefixes(found)
         types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
             raise UserError(f"{rows.source}: all tags are {OUTSIDE}; tag some entities to train")
         if prefixes:
             needed = "I" if prefixes == {"I"} else "BI"
-            return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in needed))
+            return (
+                OUTSIDE,
+                *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in needed),
+            )
         if len(found) < 2:
             raise UserError(
                 f"{rows.source}: only one label, {found.pop()!r}; there must be two or more"
@@ -110,7 +106,7 @@ class WordTags(Target):
             if tags is None:
                 found += [0] * len(words)
                 continue
-            numbers = numbers_in(self.labels, [read[tag] for tag in tags])
+            numbers = tag_schemes.numbers_in(self.labels, [read[tag] for tag in tags])
             for word, (number, tag) in enumerate(zip(numbers, tags, strict=True)):
                 if number is None:
                     raise self._unknown(word_place(rows, row, word), tag, read[tag])
@@ -128,7 +124,7 @@ class WordTags(Target):
 
     def _in_iob2(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         read = self._parts(sentences)
-        return [to_iob2([read[tag] for tag in tags]) for tags in sentences]
+        return [tag_schemes.to_iob2([read[tag] for tag in tags]) for tags in sentences]
 
     def _parts(self, sentences: Sequence[Sequence[str] | None]) -> dict[str, Tag]:
         """The parts of each tag; a tag that is a label is read as the labels are."""
@@ -186,7 +182,7 @@ def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
         raise UserError(f"{rows.source} has no sentences")
     read = parse_tags(_all(rows.targets or ()))
     tagged = [[read[tag] for tag in tags] for tags in rows.targets or ()]
-    found = None if lenient_tags else find_violation(tagged)
+    found = None if lenient_tags else tag_schemes.find_violation(tagged)
     if found is not None:
         raise UserError(
             f"{word_place(rows, found.sentence, found.word)}: {found.why}; correct it, or set "

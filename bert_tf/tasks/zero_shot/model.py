@@ -163,8 +163,7 @@ class ZeroShotClassifier(TextClassifier):
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self._answered(self.scores(given), given["candidates"])
 
-        signatures = super().signatures()
-        return signatures | {"serving_default": of_columns(self, answer)}
+        return super().signatures() | {"serving_default": of_columns(self, answer)}
 
     def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return of_rows(self.network(), given)
@@ -195,7 +194,18 @@ class ZeroShotClassifier(TextClassifier):
     @classmethod
     def asked(cls, model: Answers, x: Any, labels: Any = None) -> Asked:
         # `labels` are names for all texts; None where `x` has candidates.
-        return super().asked(model, _with_candidates(x, labels))
+        has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
+        if has_candidates == (labels is not None):
+            raise UserError(
+                "give labels for all texts, predict(texts, labels=[…]), or else lists of "
+                "candidates, predict((texts, candidates))"
+            )
+        if labels is not None:
+            names = class_names(as_list(labels, "labels"))
+            rows, single = inputs.asked(x, (TextColumn("text"),))
+            texts = [row["text"] for row in rows]
+            x = (texts[0], names) if single else (texts, [names] * len(texts))
+        return super().asked(model, x)
 
     def check_settings(self) -> None:
         template = self.hypothesis_template
@@ -231,13 +241,10 @@ class ZeroShotClassifier(TextClassifier):
         return DeviceForm(outputs, answer, lambda found, _: found["scores"])
 
     def strings_form(self) -> StringsForm:
-        return one_by_one(
-            self,
-            "hypothesis",
-            lambda label: self.hypothesis(plain(label)),
-            "scores",
-            self._answered,
-        )
+        def hypothesis(label: Any) -> str:
+            return self.hypothesis(plain(label))
+
+        return one_by_one(self, "hypothesis", hypothesis, "scores", self._answered)
 
 
 def _places(labels: Sequence[str]) -> tuple[int, int]:
@@ -255,19 +262,3 @@ def _places(labels: Sequence[str]) -> tuple[int, int]:
             "pairs, or give the names of its classes with labels="
         )
     return entailed[0], others[0]
-
-
-def _with_candidates(x: Any, labels: Any) -> Any:
-    """The inputs of `predict` with candidates for each text."""
-    has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
-    if has_candidates == (labels is not None):
-        raise UserError(
-            "give labels for all texts, predict(texts, labels=[…]), or else lists of candidates, "
-            "predict((texts, candidates))"
-        )
-    if labels is None:
-        return x
-    names = class_names(as_list(labels, "labels"))
-    rows, single = inputs.asked(x, (TextColumn("text"),))
-    texts = [row["text"] for row in rows]
-    return (texts[0], names) if single else (texts, [names] * len(texts))
