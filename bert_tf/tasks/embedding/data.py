@@ -71,10 +71,9 @@ class EmbeddingTarget(Target):
 
 @dataclasses.dataclass(frozen=True)
 class NumberedTexts(GroupedRows):
-    """Groups of texts ready for the model; each different text is encoded once.
-
-    `groups` int32 [rows, texts] are the numbers of the texts, which are the targets too where rows
-    have none. The first `uncounted` tokens of each text do not count in pooling.
+    """Groups of texts ready for the model; each different text is encoded once. `groups` int32
+    [rows, texts] are the numbers of the texts, which are the targets too where rows have none. The
+    first `uncounted` tokens of each text do not count in pooling.
     """
 
     uncounted: int = 0
@@ -100,9 +99,8 @@ class Ranking(NamedTuple):
 
 
 def numbered(rows: Columns) -> tuple[list[str], np.ndarray]:
-    """All different texts, and the groups to train on, by their numbers: int32 [rows, texts].
-
-    A single text without a target forms a group with itself, and a labelled text with the next text
+    """All different texts, and the groups to train on, by their numbers: int32 [rows, texts]. A
+    single text without a target forms a group with itself, and a labelled text with the next text
     of its class, after the last one the first.
     """
     groups = [*zip(*rows.values, strict=True)]
@@ -140,7 +138,6 @@ def _with_partners(rows: Columns, texts: np.ndarray) -> np.ndarray:
 
 def collection_of(rows: Columns) -> Collection:
     """Rows as a search for what belongs together; a text has one id, as a query and as a passage.
-
     Of pairs, each anchor is a query for its positives among all texts that are not anchors. Of
     labelled texts, each is a query for the other texts of its class.
     """

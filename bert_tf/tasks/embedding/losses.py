@@ -395,9 +395,8 @@ def _equal(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def _cross_entropy(scores: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
-    """The mean cross-entropy of scores [rows, candidates], where candidate i is right in row i.
-
-    A hidden candidate, bool [rows, candidates], does not count, unless it is the right one.
+    """The mean cross-entropy of scores [rows, candidates], where candidate i is right in row i. A
+    hidden candidate, bool [rows, candidates], does not count, unless it is the right one.
     """
     rows, candidates = tf.unstack(tf.shape(scores))
     right = tf.eye(rows, candidates, dtype=tf.bool)

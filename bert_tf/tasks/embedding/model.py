@@ -412,7 +412,6 @@ class TextEmbedder(TaskModel):
 
     def _prompt_length(self, prompt: str) -> int:
         """The tokens at the start of each row that a prompt takes, [CLS] included; 0 without one.
-
         Source: sentence-transformers, `Transformer._get_prompt_length`.
         """
         if not prompt:
@@ -593,10 +592,9 @@ class TextEmbedder(TaskModel):
     def infer(
         self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray | data.Ranking:
-        """What `official_metrics` is computed from.
-
-        These are similarities, float32 [rows], of pairs with scores, vectors, float32 [rows,
-        width], of texts with vectors, and else a `Ranking`.
+        """What `official_metrics` is computed from. These are similarities, float32 [rows], of
+        pairs with scores, vectors, float32 [rows, width], of texts with vectors, and else a
+        `Ranking`.
         """
 
         def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
@@ -630,11 +628,9 @@ class TextEmbedder(TaskModel):
     def official_metrics(
         self, predictions: np.ndarray | data.Ranking, rows: Columns | Collection
     ) -> dict[str, float]:
-        """The metrics of what `infer` returned.
-
-        These are `spearman` and `pearson` of similarities, `loss` of vectors, or
-        `retrieval_metrics`: an anchor has to find its positive, and a labelled text the others of
-        its label.
+        """The metrics of what `infer` returned. These are `spearman` and `pearson` of similarities,
+        `loss` of vectors, or `retrieval_metrics`: an anchor has to find its positive, and a
+        labelled text the others of its label.
         """
         if isinstance(predictions, data.Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
@@ -650,9 +646,7 @@ class TextEmbedder(TaskModel):
 
     def signatures(self) -> dict[str, Signature]:
         """`text` -> `embedding` float32 [batch, width], for each prompt too, and "similarity" of
-        pairs.
-
-        Texts with the same token ids have the same vector, that of the first of them.
+        pairs. Texts with the same token ids have the same vector, that of the first of them.
         """
         default = self._default_text()
 

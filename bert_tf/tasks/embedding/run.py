@@ -112,9 +112,8 @@ class EmbeddingTask(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes cosines as TSV, or what was found as a run of TREC.
-
-        Texts without ids are numbered in the order of their first occurrence.
+        """Writes cosines as TSV, or what was found as a run of TREC. Texts without ids are numbered
+        in the order of their first occurrence.
         """
         if isinstance(predictions, Ranking):
             write_text(folder / f"{name}.trec", trec_run(predictions.found))

@@ -20,9 +20,8 @@ def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """The similarity [n, m] of all vectors `a` [n, width] with all vectors `b` [m, width].
-
-    Equal vectors have equal rows and columns.
+    """The similarity [n, m] of all vectors `a` [n, width] with all vectors `b` [m, width]. Equal
+    vectors have equal rows and columns.
     """
     if name == "cosine":
         product = tf.matmul(normalized(a), normalized(b), transpose_b=True)

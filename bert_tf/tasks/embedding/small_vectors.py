@@ -23,9 +23,8 @@ Ranges = Sequence[Sequence[float]]
 def smaller(
     vectors: Any, truncate_dim: int | None = None, form: str = FLOAT32, ranges: Ranges | None = None
 ) -> tf.Tensor:
-    """Vectors, float32 [batch, width], cut to their first numbers and stored in fewer bits.
-
-    They are not normalized again. In "int8", -128 is the lowest number of the ranges and 127 the
+    """Vectors, float32 [batch, width], cut to their first numbers and stored in fewer bits. They
+    are not normalized again. In "int8", -128 is the lowest number of the ranges and 127 the
     highest. "binary" has a bit for each number, 1 if that is positive, in bytes less 128.
     """
     vectors = tf.convert_to_tensor(vectors, tf.float32)[:, :truncate_dim]

@@ -26,9 +26,8 @@ _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 
 class GapFiller:
-    """Fills each [MASK] of texts of any length in the window where it has most context.
-
-    A model that reads in one direction fills a gap from the tokens on that side alone.
+    """Fills each [MASK] of texts of any length in the window where it has most context. A model
+    that reads in one direction fills a gap from the tokens on that side alone.
     """
 
     def __init__(self, model: Any):
@@ -118,10 +117,9 @@ class GapFiller:
 
 
 def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
-    """The `top_k` most probable pieces at tokens, from vectors float32 [tokens, hidden].
-
-    Pieces that only the model has are left out. It may have a few more than its tokenizer, to be of
-    a rounder size.
+    """The `top_k` most probable pieces at tokens, from vectors float32 [tokens, hidden]. Pieces
+    that only the model has are left out. It may have a few more than its tokenizer, to be of a
+    rounder size.
     """
     table = network.encoder.embeddings.word_embeddings.value
     logits = network.masked_lm(vectors, table)[:, : model.tokenizer.vocab_size]
@@ -131,10 +129,9 @@ def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
 
 
 def device_form(model: Any) -> DeviceForm:
-    """What a `MaskedLM` answers on a device, for the first masks of a window.
-
-    `pieces` and `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks.
-    Restored are those at `positions` of the windows, [all masks, top_k].
+    """What a `MaskedLM` answers on a device, for the first masks of a window. `pieces` and
+    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. Restored are those
+    at `positions` of the windows, [all masks, top_k].
     """
     mask_id, top_k = model.tokenizer.mask_id, model.top_k
     if model.encoder.config.attention != "bidirectional":

@@ -63,10 +63,9 @@ def answer_or_none_metrics(
 def best_null_threshold(
     given: Given, best_answers: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> float:
-    """The odds above which "no answer" is given, so that F1 is `best_f1`.
-
-    The official script names the odds of the last question that is answered. This is the middle
-    between these odds and the next, so that rounding cannot turn that question's answer into none.
+    """The odds above which "no answer" is given, so that F1 is `best_f1`. The official script names
+    the odds of the last question that is answered. This is the middle between these odds and the
+    next, so that rounding cannot turn that question's answer into none.
     """
     metrics = answer_or_none_metrics(given, best_answers, best_answers, null_odds)
     unanswerable = sum(not texts for texts in given.values())

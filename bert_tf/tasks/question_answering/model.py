@@ -43,11 +43,9 @@ _NBEST = ("nbest_starts", "nbest_ends", "nbest_scores")
 
 @dataclasses.dataclass(frozen=True)
 class AnswerPredictions:
-    """Answers to questions, by the ids of the questions.
-
-    `fields` are arrays in the order of the questions. `best` are the best answers, even where no
-    answer is more likely. Where `null_odds` exceed `null_threshold`, there is no answer; None says
-    that every question has one.
+    """Answers to questions, by the ids of the questions. `fields` are arrays in the order of the
+    questions. `best` are the best answers, even where no answer is more likely. Where `null_odds`
+    exceed `null_threshold`, there is no answer; None says that every question has one.
     """
 
     fields: SpanAnswers
@@ -360,9 +358,8 @@ class QuestionAnswerer(TaskModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """As `signatures`, and all logits, of rows that are one window each.
-
-        Starts and ends are tokens of the row. Answers of the same ids count once.
+        """As `signatures`, and all logits, of rows that are one window each. Starts and ends are
+        tokens of the row. Answers of the same ids count once.
         """
         width = 8  # characters of an id in a text that is made of ids
 

@@ -37,9 +37,8 @@ _NOTE = (
 
 
 class SpanShares(NamedTuple):
-    """How likely an answer starts and ends at each word of a context.
-
-    `starts`, `ends` are the bytes of words, int [words]; `start`, `end` float64 [words] sum to 1.
+    """How likely an answer starts and ends at each word of a context. `starts`, `ends` are the
+    bytes of words, int [words]; `start`, `end` float64 [words] sum to 1.
     """
 
     starts: np.ndarray
@@ -82,17 +81,14 @@ class SpanShares(NamedTuple):
 def words_of(
     context: bytes, shares: SpanShares, answer: tuple[int, int]
 ) -> tuple[list[tuple[str, str, float, float, bool]], str]:
-    """The words of a context in UTF-8, and the text after the last.
-
-    Each word has the text before it, how likely an answer starts and ends there, and whether it is
-    part of the answer, a byte range (-1, -1 for none).
+    """The words of a context in UTF-8, and the text after the last. Each word has the text before
+    it, how likely an answer starts and ends there, and whether it is part of the answer, a byte
+    range (-1, -1 for none).
     """
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
-        is_answer = answer[0] <= first and last <= answer[1]
-        words.append(
-            (plain(context[shown:first]), plain(context[first:last]), start, end, is_answer)
-        )
+        before, word = plain(context[shown:first]), plain(context[first:last])
+        words.append((before, word, start, end, answer[0] <= first and last <= answer[1]))
         shown = last
     return words, plain(context[shown:])
 
@@ -185,12 +181,9 @@ class QuestionPictures(Pictures):
         start, end = asked.start.numpy(), asked.end.numpy()
         shares = SpanShares.of(asked.windows, start, end, self.subject.tokenizer.vocabulary)
         span = int(answers.start[0]), int(answers.end[0])
-        best = (each[0].numpy().tolist() for each in (answers.nbest_answers, answers.nbest_scores))
-        likeliest = [
-            (plain(text) or "(no answer)", share)
-            for text, share in zip(*best, strict=True)
-            if share
-        ]
+        texts = [plain(text) or "(no answer)" for text in answers.nbest_answers[0].numpy()]
+        best = zip(texts, answers.nbest_scores[0].numpy().tolist(), strict=True)
+        likeliest = [(text, share) for text, share in best if share]
         return _TEMPLATE.answer(
             *words_of(context.encode(), shares, span),
             likeliest[:_SHOWN],

@@ -98,16 +98,11 @@ class QuestionAnswering(Task):
         name: str,
     ) -> None:
         """Writes `name`.json as the official scripts read it, and the n best as the reference does.
-
         For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
         `name`_best_answers.json the answers before it is decided whether there is none.
         """
-        n_best = _n_best(predictions.fields, self.data.unanswerable)
-        ids = ids_of(rows)
-        files: dict[str, Any] = {
-            "": predictions.answers,
-            "_nbest": dict(zip(ids, n_best, strict=True)),
-        }
+        n_best = zip(ids_of(rows), _n_best(predictions.fields, self.data.unanswerable), strict=True)
+        files: dict[str, Any] = {"": predictions.answers, "_nbest": dict(n_best)}
         if self.data.unanswerable:
             files |= {"_best_answers": predictions.best, "_null_odds": predictions.null_odds}
         for ending, content in files.items():

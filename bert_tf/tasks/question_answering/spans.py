@@ -20,9 +20,8 @@ from bert_tf.text.windows import QuestionWindows
 
 @dataclasses.dataclass(frozen=True)
 class SpanRules:
-    """The rules by which answers are chosen; the defaults are the reference's.
-
-    `n_best` counts the starts and ends to combine in each window, and the answers to return.
+    """The rules by which answers are chosen; the defaults are the reference's. `n_best` counts the
+    starts and ends to combine in each window, and the answers to return.
     """
 
     n_best: int = 20
@@ -132,7 +131,6 @@ def best_span(
     start_logits: tf.Tensor, end_logits: tf.Tensor, is_context: tf.Tensor, rules: SpanRules
 ) -> BestSpan:
     """The best answer in one window, by operations that LiteRT has; all spans are considered.
-
     Logits are float32, `is_context` bool, both [1, seq_len].
     """
     start = tf.where(is_context, start_logits, PADDING_SCORE)
@@ -203,10 +201,9 @@ def _candidates(
     batch: tf.Tensor,
     rules: SpanRules,
 ) -> tuple[tf.Tensor, _Spans]:
-    """Every span that may be an answer, with its window, in the order of the windows.
-
-    A row without any gets the best token of each window, so that there is always an answer; the
-    reference says "empty" there.
+    """Every span that may be an answer, with its window, in the order of the windows. A row without
+    any gets the best token of each window, so that there is always an answer; the reference says
+    "empty" there.
     """
     size = tf.minimum(rules.n_best, tf.shape(start_logits)[1])
     both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))

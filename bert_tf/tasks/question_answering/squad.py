@@ -88,9 +88,8 @@ class AnswerSpan(Target):
         return tuple(found)
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
-
-        A row whose answers are not known has the whole context.
+        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none. A
+        row whose answers are not known has the whole context.
         """
         if self.unanswerable is False and () in rows.known_targets():
             raise UserError(

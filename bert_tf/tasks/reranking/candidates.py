@@ -130,10 +130,9 @@ def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.n
 def ranking_metrics(
     logits: Sequence[np.ndarray], rows: Columns, loss: RankingLoss | None = None
 ) -> dict[str, float]:
-    """`ndcg@10`, `mrr@10`, `map` and `loss` of logits, float32 [passages] of each row.
-
-    Rows of the same query are ranked together. A relevance is rounded, and at least 0. A binary
-    cross-entropy is left out where a relevance is outside 0 to 1.
+    """`ndcg@10`, `mrr@10`, `map` and `loss` of logits, float32 [passages] of each row. Rows of the
+    same query are ranked together. A relevance is rounded, and at least 0. A binary cross-entropy
+    is left out where a relevance is outside 0 to 1.
     """
     found: dict[str, dict[str, float]] = {}
     relevant: dict[str, dict[str, int]] = {}

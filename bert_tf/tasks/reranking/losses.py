@@ -21,10 +21,9 @@ _LEAST_DCG = 1e-10
 
 
 class RankingLoss(keras.losses.Loss):
-    """A loss that divides a sum over queries by what is counted in them, in the whole batch.
-
-    It takes the relevance, float32 [queries, passages], NaN where a query has fewer passages, and
-    the logits of the same shape.
+    """A loss that divides a sum over queries by what is counted in them, in the whole batch. It
+    takes the relevance, float32 [queries, passages], NaN where a query has fewer passages, and the
+    logits of the same shape.
     """
 
     # The name by which `fit` takes it.

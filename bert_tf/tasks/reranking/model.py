@@ -210,10 +210,9 @@ class Reranker(GroupModel):
         return candidates.ranking_metrics(predictions, rows, loss)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`order` int32 and `scores` float32, both [batch, passages]; see the class.
-
-        A passage "" is padding: its score is 0, and `order` ends with -1 for it. The order is that
-        of the logits, because a sigmoid may give two of them the same score.
+        """`order` int32 and `scores` float32, both [batch, passages]; see the class. A passage ""
+        is padding: its score is 0, and `order` ends with -1 for it. The order is that of the
+        logits, because a sigmoid may give two of them the same score.
         """
         is_there = scores > PADDING_SCORE
         hidden = tf.where(is_there, scores, -float("inf"))

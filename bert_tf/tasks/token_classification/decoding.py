@@ -101,10 +101,9 @@ class WordTagger:
 
 
 class Entities(NamedTuple):
-    """The entities of a batch of texts, RaggedTensors [batch, (entities)].
-
-    `types` are places in `EntityTypes.names`, `starts` and `ends` bytes of the text, and `scores`
-    the mean probabilities of the labels of their words.
+    """The entities of a batch of texts, RaggedTensors [batch, (entities)]. `types` are places in
+    `EntityTypes.names`, `starts` and `ends` bytes of the text, and `scores` the mean probabilities
+    of the labels of their words.
     """
 
     types: tf.RaggedTensor

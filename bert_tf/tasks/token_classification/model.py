@@ -169,17 +169,15 @@ class TokenClassifier(TaskModel, WeightedModel):
             # Other programs have a place for a classifier of tokens only.
             self._of_classes = "feature_classifier"
             encoder.trainable = False
-            self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
+            policy = {"dtype": self.dtype_policy}
+            for name in ("lstm_0", "lstm_1"):
+                lstm = keras.layers.LSTM(lstm_units, return_sequences=True, name="lstm", **policy)
+                self.lstms.append(keras.layers.Bidirectional(lstm, name=name, **policy))
         if tokenizer is not None:
             self.windows()
         self.build()
         if labels is not None and len(labels):
             self.name_classes(labels)
-
-    def _bilstm(self, index: int, units: int) -> keras.layers.Layer:
-        policy = {"dtype": self.dtype_policy}
-        lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
-        return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.encoder.config.output_size
@@ -328,10 +326,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words.
-
-        Labels such as parts of speech count for each word, so that their F1 is the accuracy. A span
-        that is not of whole words is an entity that was not found.
+        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words. Labels such as
+        parts of speech count for each word, so that their F1 is the accuracy. A span that is not of
+        whole words is an entity that was not found.
         """
         rows = self.in_words(rows)
         target, labels = self.target, self.target.numbers(rows)
@@ -363,7 +360,6 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
-
         Outputs are [batch, words or entities], padded with "", -1 and 0. Offsets are bytes. Words
         that were given as words count as joined by single spaces.
         """
@@ -408,13 +404,15 @@ class TokenClassifier(TaskModel, WeightedModel):
     def ids_signatures(self) -> dict[str, Signature]:
         """As `signatures`, of the words of `words_of_ids`; starts and ends are tokens of a row."""
         tag = self.tagger().of_ids
-        signatures = {
-            "serving_default": of_ids(
-                self, lambda given: _padded(self._labelled(*tag(dict(given))))
-            ),
-            "entities": of_ids(self, lambda given: _padded(self._entities(*tag(dict(given))))),
-        }
-        return super().ids_signatures() | signatures
+
+        def labelled(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _padded(self._labelled(*tag(dict(given))))
+
+        def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _padded(self._entities(*tag(dict(given))))
+
+        own = {"serving_default": of_ids(self, labelled), "entities": of_ids(self, entities)}
+        return super().ids_signatures() | own
 
     def _labelled(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> dict:
         labels = tf.gather(tf.constant(self.labels), tags.labels)
@@ -463,7 +461,12 @@ class TokenClassifier(TaskModel, WeightedModel):
             # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
             if signature != "entities" and (signature == "words" or "entities" in known):
                 raise UserError("min_score is for the entities of texts (signature entities)")
-            return _scored_at_least(outputs, least)
+            # Those that are left out go to the end, as padding.
+            kept = outputs["scores"] >= least
+            order = np.argsort(~kept, axis=1, kind="stable")
+            kept = np.take_along_axis(kept, order, axis=1)
+            ordered = {n: np.take_along_axis(each, order, axis=1) for n, each in outputs.items()}
+            return {n: np.where(kept, each, _PADDING.get(n, b"")) for n, each in ordered.items()}
 
         known = model.signature_names() if least else ()
         return Changed(model, change) if least else model
@@ -485,17 +488,6 @@ class TokenClassifier(TaskModel, WeightedModel):
             }
             for i in np.flatnonzero(starts >= 0)
         ]
-
-
-def _scored_at_least(outputs: Outputs, least: float) -> Outputs:
-    """Entities without those of a lower score; each output is [batch, entities], padded."""
-    kept = outputs["scores"] >= least
-    order = np.argsort(~kept, axis=1, kind="stable")
-    kept = np.take_along_axis(kept, order, axis=1)
-    return {
-        name: np.where(kept, np.take_along_axis(each, order, axis=1), _PADDING.get(name, b""))
-        for name, each in outputs.items()
-    }
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:

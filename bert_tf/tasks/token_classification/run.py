@@ -77,7 +77,6 @@ class TokenClassification(Task):
         name: str,
     ) -> None:
         """Writes words, tags if known, and predicted tags, in columns as CoNLL's script reads them.
-
         Texts are written with the spans of their entities, as `read_spans` reads them.
         """
         path, blocks = rows.path, []

@@ -85,11 +85,8 @@ def _span(given: Any, text: Any, place: str) -> Any:
     start, end, label, said = (*map(span.get, Span._fields), parts.get("text"))
     if isinstance(label, list) and len(label) == 1:
         span["label"] = label[0]
-    if (
-        type(start) is type(end) is int
-        and isinstance(text, str)
-        and said not in (None, text[start:end])
-    ):
+    can_compare = type(start) is type(end) is int and isinstance(text, str)
+    if can_compare and said not in (None, text[start:end]):
         raise UserError(
             f"{place}: the characters {start} to {end} of {quoted(text)} are not {quoted(said)}; "
             "export the file again with offsets in characters"

@@ -32,10 +32,9 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SpannedWords(Columns):
-    """The words of texts, and the tags in IOB2 that spans make of them.
-
-    `cut` has what each word is that a span begins or ends inside of, by its place among all words.
-    `entities` are the tags without these spans, and `missed` their types.
+    """The words of texts, and the tags in IOB2 that spans make of them. `cut` has what each word is
+    that a span begins or ends inside of, by its place among all words. `entities` are the tags
+    without these spans, and `missed` their types.
     """
 
     cut: Mapping[int, str] = dataclasses.field(default_factory=dict)
@@ -107,7 +106,10 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
     before = 0
     for row, of_row in enumerate(bounds):
         text, place = texts[row], rows.where(row)
-        starts, ends = (_characters(text)[np.array(each, int)] for each in of_row)
+        # The number of characters before each byte, and before the end.
+        is_first_byte = np.frombuffer(encoded(text), np.uint8) & 0xC0 != 0x80
+        characters = np.concatenate([[0], np.cumsum(is_first_byte)])
+        starts, ends = (characters[np.array(each, int)] for each in of_row)
         words.append([text[start:end] for start, end in zip(starts, ends, strict=True)])
         of_words, of_entities = [OUTSIDE] * len(starts), [OUTSIDE] * len(starts)
         for start, end, label in spans[row] or ():
@@ -119,9 +121,7 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
                 )
             of_span = [f"B-{label}", *[f"I-{label}"] * int(last - first - 1)]
             of_words[first:last] = of_span
-            parts = [
-                word for word in range(first, last) if starts[word] < start or ends[word] > end
-            ]
+            parts = [w for w in range(first, last) if starts[w] < start or ends[w] > end]
             for word in parts:
                 cut[before + word] = f"{place}: {quoted(words[row][word])} ({label} {marked})"
             if parts:
@@ -134,9 +134,3 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
     fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(Columns)}
     fields |= {"names": ("words",), "values": (words,), "targets": rows.targets and tags}
     return SpannedWords(**fields, cut=cut, entities=entities, missed=missed)
-
-
-def _characters(text: str) -> np.ndarray:
-    """The number of characters before each byte of a text, and before its end."""
-    is_first_byte = np.frombuffer(encoded(text), np.uint8) & 0xC0 != 0x80
-    return np.concatenate([[0], np.cumsum(is_first_byte)])

@@ -41,10 +41,9 @@ class Tag(NamedTuple):
     type: str
 
     def begins(self, before: "Tag") -> bool:
-        """Whether an entity begins here; `before` is the previous tag.
-
-        This is the rule of conlleval and seqeval for any mixture of B, I, E and S. Here L and U
-        count as E and S, and no prefix as I. A tag that does not continue an entity begins one.
+        """Whether an entity begins here; `before` is the previous tag. This is the rule of
+        conlleval and seqeval for any mixture of B, I, E and S. Here L and U count as E and S, and
+        no prefix as I. A tag that does not continue an entity begins one.
         """
         open_before = before.type if before.prefix in ("B", "I", "") else ""
         return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)
@@ -54,10 +53,9 @@ NO_TAG = Tag("", "")
 
 
 def parse_tags(tags: Iterable[str]) -> dict[str, Tag]:
-    """The parts of each tag of a set, {"B_PER": Tag("B", "PER")}.
-
-    The whole set decides whether its tags have prefixes: all of them have one, except for the
-    outside tag, or some are of the form B-PER or I-PER.
+    """The parts of each tag of a set, {"B_PER": Tag("B", "PER")}. The whole set decides whether its
+    tags have prefixes: all of them have one, except for the outside tag, or some are of the form
+    B-PER or I-PER.
     """
     names = [*dict.fromkeys(tags)]
     outside = OUTSIDE if OUTSIDE in names else OUTSIDE.lower()
@@ -106,10 +104,8 @@ def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
 
 
 def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
-    """The places of tags, of any scheme, in the labels of a model.
-
-    The best label is that of the place in the entity, and else another one of the same type; None
-    if there is none.
+    """The places of tags, of any scheme, in the labels of a model. The best label is that of the
+    place in the entity, and else another one of the same type; None if there is none.
     """
     places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
     found = []
@@ -128,10 +124,9 @@ class Violation(NamedTuple):
 
 
 def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
-    """The first tag that breaks the scheme of the other tags; None if there is none.
-
-    E or S among the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with
-    fewer violations. Either all tags have a prefix, or none has.
+    """The first tag that breaks the scheme of the other tags; None if there is none. E or S among
+    the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with fewer
+    violations. Either all tags have a prefix, or none has.
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
     if prefixes == {""}:

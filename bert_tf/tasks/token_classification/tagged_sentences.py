@@ -33,10 +33,9 @@ TAGS = ("ner", "ner_tags", "tags")
 
 @dataclasses.dataclass(frozen=True)
 class WordTags(Target):
-    """A tag for each word of a row; or for a row that is a text, the spans of its entities.
-
-    Tags such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in
-    which I is the only prefix. `labels` are () before they are known.
+    """A tag for each word of a row; or for a row that is a text, the spans of its entities. Tags
+    such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in which I
+    is the only prefix. `labels` are () before they are known.
     """
 
     labels: tuple[str, ...] = ()
@@ -66,10 +65,7 @@ class WordTags(Target):
         """
         found = _all(rows.known_targets())
         if are_texts(rows):
-            found = {
-                OUTSIDE,
-                *(f"B-{span.label}" for spans in rows.known_targets() for span in spans),
-            }
+            found = {OUTSIDE, *(f"B-{span.label}" for span in found)}
         prefixes = tag_schemes.standard_prefixes(found)
         types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
@@ -88,9 +84,7 @@ class WordTags(Target):
 
     def numbers(self, rows: Columns) -> np.ndarray:
         """int32 [words of all rows]: classes, 0 in rows without tags, `IGNORED` for words that are
-        cut.
-
-        Tags of entities may be of another scheme than the labels. Texts are only checked.
+        cut. Tags of entities may be of another scheme than the labels. Texts are only checked.
         """
         if are_texts(rows):
             known = {tag.type for tag in parse_tags(self.labels).values()}

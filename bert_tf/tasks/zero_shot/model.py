@@ -128,9 +128,8 @@ class ZeroShotClassifier(TextClassifier):
         return self.hypothesis_template.replace(_GAP, label)
 
     def score(self, logits: tf.Tensor, alone: Any) -> tf.Tensor:
-        """The logit of a label, from logits [..., classes].
-
-        It is that of entailment. A label that stands alone is compared with contradiction.
+        """The logit of a label, from logits [..., classes]. It is that of entailment. A label that
+        stands alone is compared with contradiction.
         """
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
@@ -156,7 +155,6 @@ class ZeroShotClassifier(TextClassifier):
 
     def signatures(self) -> dict[str, Signature]:
         """`label` string [batch], "" without candidates, and `probabilities` [batch, candidates].
-
         Of equal candidates the first is the label. All have the same probability; that of "" is 0.
         """
 
