@@ -209,11 +209,12 @@ class TextEmbedder(TaskModel):
     def settings(self) -> dict[str, Any]:
         modes = embedder.poolings(self.pooling)
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
-        defaults = {"vectors": small_vectors.FLOAT32, "ranges": None, "truncate_dim": None}
-        of_vectors = {name: getattr(self, name) for name in small_vectors.SETTINGS}
-        if self.ranges is not None:
-            of_vectors["ranges"] = [[*each] for each in self.ranges]
-        own |= {name: each for name, each in of_vectors.items() if each != defaults[name]}
+        of_vectors = {
+            "truncate_dim": self.truncate_dim,
+            "vectors": None if self.vectors == small_vectors.FLOAT32 else self.vectors,
+            "ranges": self.ranges and [[*each] for each in self.ranges],
+        }
+        own |= {name: each for name, each in of_vectors.items() if each is not None}
         return super().settings | own
 
     @property
@@ -515,7 +516,6 @@ class TextEmbedder(TaskModel):
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> data.NumberedTexts:
-        # Each different text is tokenized once.
         if rows.weights is not None:
             raise UserError(
                 f"a {type(self).__name__} compares the rows of a batch, so either all rows or no "
@@ -734,7 +734,6 @@ class TextEmbedder(TaskModel):
         vectors: str | None = None,
         **options: Any,
     ) -> np.ndarray:
-        # An array, not a list.
         settings = cast(Any, model).settings
         # An export has no other signature than those that are seen.
         is_live = isinstance(model, cls) and not model.is_on_device()
@@ -786,7 +785,6 @@ class TextEmbedder(TaskModel):
             UserError: something is neither a string nor a vector, or the vectors are of different
                 widths.
         """
-        # Traced once, as signatures are.
         key = f"similarity of vectors by {self.similarity_function}"
         functions: Any = self.exported_functions
         compare = self._once(key, lambda: functions()["similarity"].get_concrete_function())

@@ -14,8 +14,6 @@ from bert_tf.checkpoints.embedder import VECTORS
 from bert_tf.errors import UserError
 
 FLOAT32, INT8, _ = VECTORS
-# The settings of an embedder that say what its vectors are.
-SETTINGS = ("truncate_dim", "vectors", "ranges")
 # The lowest and the highest number of each place, two lists.
 Ranges = Sequence[Sequence[float]]
 

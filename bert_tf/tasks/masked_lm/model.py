@@ -144,11 +144,9 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
-        # The piece at each place.
         return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
 
     def is_labelled(self, rows: Columns) -> bool:
-        # The hidden tokens are the targets.
         return True
 
     def examples(

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import keras
 import numpy as np
 
 from bert_tf.asking import plain
@@ -121,10 +122,7 @@ def grouped(rows: Columns) -> Columns:
 
 def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.ndarray:
     """float32 [rows, longest]: rows of different lengths in a table."""
-    table = np.full((len(rows), max(map(len, rows))), padding, np.float32)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return table
+    return keras.utils.pad_sequences(rows, dtype="float32", padding="post", value=padding)
 
 
 def ranking_metrics(

@@ -14,8 +14,6 @@ from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 
 FORMATS = (*tables.FORMATS, *arrow.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
-# The folder of the files of judgements.
-_QRELS = "qrels"
 
 
 def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int = 0) -> Columns:
@@ -87,9 +85,9 @@ def _named(path: Path, file_format: str) -> Iterator[_Row]:
 
 def _beir(path: Path, negatives: int, seed: int) -> Columns:
     """The judged passages of each query, and passages that are drawn from the corpus."""
-    if path.parent.name != _QRELS:
+    if path.parent.name != "qrels":
         raise UserError(
-            f"{path} is not a judgement file of a BEIR folder; give FOLDER/{_QRELS}/SPLIT.tsv"
+            f"{path} is not a judgement file of a BEIR folder; give FOLDER/qrels/SPLIT.tsv"
         )
     collection = read_beir(path.parent.parent, path.stem)
     ids, draw = [*collection.passages], random.Random(seed)

@@ -93,8 +93,6 @@ class Reranker(GroupModel):
         # The loss that the next `compile` takes unless it is given one.
         self._next_loss: Any = None
 
-    # ---- Training -----------------------------------------------------------------------------
-
     def fit(self, *args: Any, loss: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Keras's `fit`, on strings or on ids; see `TaskModel`.
 
@@ -155,8 +153,6 @@ class Reranker(GroupModel):
         own = tf.reduce_sum(losses) / tf.maximum(sums["counted"], 1.0)
         return tf.add_n([own, *(share * tf.reduce_sum(added) for added in self.losses)])
 
-    # ---- Rows ---------------------------------------------------------------------------------
-
     @property
     def target(self) -> candidates.Relevance:
         return candidates.Relevance()
@@ -180,7 +176,6 @@ class Reranker(GroupModel):
         return super().given(x, y, *args, **kwargs)
 
     def learn_from(self, rows: Columns) -> None:
-        # The first rows decide the loss, unless it was given.
         candidates.check_loss(rows, self._decide_loss(candidates.has_lists(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
@@ -199,8 +194,6 @@ class Reranker(GroupModel):
             with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fits), [said])]):
                 relevance = tf.identity(relevance)
         return tf.where(is_there, relevance, np.nan)
-
-    # ---- Answering ----------------------------------------------------------------------------
 
     def official_metrics(
         self, predictions: Sequence[np.ndarray], rows: Columns

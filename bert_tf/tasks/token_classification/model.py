@@ -47,7 +47,6 @@ from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
 from bert_tf.text.words import WordPieces, cut, split_words
 
-# Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 FEATURES: tuple[str, ...] = get_args(Features)
 # How many layers they take, and what they are: [tokens, hidden or 4 * hidden].
 _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
@@ -219,7 +218,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
-        # The class of each word.
         weights = self.loss_targets(y)["tokens"].weights
         return [Matched("classes", outputs, weights, per="tokens")]
 
@@ -237,7 +235,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return WordTags(self.labels)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
-        # Words, or texts with spans.
         if isinstance(x, tf.TypeSpec) and x.shape.rank == 1:
             raise UserError("a dataset cannot have texts with spans; give texts and spans as lists")
         values = x.get("text") if isinstance(x, Mapping) else x
@@ -458,7 +455,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         least = checked_argument("min_score", options.get("min_score") or 0.0)
 
         def change(signature: str, outputs: Outputs) -> Outputs:
-            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
             if signature != "entities" and (signature == "words" or "entities" in known):
                 raise UserError("min_score is for the entities of texts (signature entities)")
             # Those that are left out go to the end, as padding.

@@ -40,6 +40,7 @@ class TokenClassification(Task):
     def training_rows(self) -> Columns:
         (path,) = self.files("train").values()
         rows = self._read(path)
+        # The labels are those of the whole file, whatever `train_rows` says.
         self.labels = WordTags().found_in(rows)
         self._learned = rows.first(self.data.train_rows)
         return self._learned
@@ -109,13 +110,8 @@ class TokenClassification(Task):
         elif table:
             rows = of_table(table, path, settings.lenient_tags)
         else:
-            rows = read_conll(
-                path,
-                settings.word_column,
-                settings.tag_column,
-                settings.lenient_tags,
-                self.needs_labels(path),
-            )
+            columns = settings.word_column, settings.tag_column
+            rows = read_conll(path, *columns, settings.lenient_tags, self.needs_labels(path))
         if not settings.document_context:
             return dataclasses.replace(rows, ids=None)
         if rows.ids is None or not rows.ids[-1]:

@@ -115,18 +115,10 @@ def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
     return found
 
 
-class Violation(NamedTuple):
-    """A tag in a place that its scheme does not allow, and why, for a message."""
-
-    sentence: int
-    word: int
-    why: str
-
-
-def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
-    """The first tag that breaks the scheme of the other tags; None if there is none. E or S among
-    the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with fewer
-    violations. Either all tags have a prefix, or none has.
+def find_violation(sentences: Sequence[Sequence[Tag]]) -> tuple[int, int, str] | None:
+    """The sentence and the word of the first tag that breaks the scheme of the others, and why. E
+    or S among the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with
+    fewer violations. Either all tags have a prefix, or none has.
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
     if prefixes == {""}:
@@ -138,14 +130,14 @@ def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
     return violations[0] if violations else None
 
 
-def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[Violation]:
+def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[tuple[int, int, str]]:
     found = []
     for number, tags in enumerate(sentences):
         words = zip((NO_TAG, *tags), tags, _in_scheme(tags, scheme), strict=False)
         for word, (before, tag, expected) in enumerate(words):
             if tag != expected:
                 why = f"{_name(tag)} after {_name(before)}, but the tags are {scheme}"
-                found.append(Violation(number, word, f"{why}, with {_name(expected)} there"))
+                found.append((number, word, f"{why}, with {_name(expected)} there"))
     return found
 
 

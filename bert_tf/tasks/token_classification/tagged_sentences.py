@@ -72,10 +72,7 @@ class WordTags(Target):
             raise UserError(f"{rows.source}: all tags are {OUTSIDE}; tag some entities to train")
         if prefixes:
             needed = "I" if prefixes == {"I"} else "BI"
-            return (
-                OUTSIDE,
-                *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in needed),
-            )
+            return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in needed))
         if len(found) < 2:
             raise UserError(
                 f"{rows.source}: only one label, {found.pop()!r}; there must be two or more"
@@ -178,9 +175,10 @@ def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
     tagged = [[read[tag] for tag in tags] for tags in rows.targets or ()]
     found = None if lenient_tags else tag_schemes.find_violation(tagged)
     if found is not None:
+        *place, why = found
         raise UserError(
-            f"{word_place(rows, found.sentence, found.word)}: {found.why}; correct it, or set "
-            "data.lenient_tags: true, with which such a tag begins an entity, as in conlleval"
+            f"{word_place(rows, *place)}: {why}; correct it, or set data.lenient_tags: true, with "
+            "which such a tag begins an entity, as in conlleval"
         )
     return rows.checked([WORDS], WordTags())
 

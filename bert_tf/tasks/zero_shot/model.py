@@ -136,8 +136,6 @@ class ZeroShotClassifier(TextClassifier):
         )
         return self.calibrated(tf.where(alone, entailment - contradiction, entailment))
 
-    # ---- Answering ----------------------------------------------------------------------------
-
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         texts, lists = columns
         hypotheses = [[self.hypothesis(plain(label)) for label in labels] for labels in lists]
@@ -225,8 +223,6 @@ class ZeroShotClassifier(TextClassifier):
             "probability": as_json(probabilities.max()),
             "probabilities": dict(zip(labels, as_json(probabilities), strict=True)),
         }
-
-    # ---- Devices ------------------------------------------------------------------------------
 
     def device_form(self) -> DeviceForm:
         """The logits of a text with a hypothesis, and the probability that it is entailed."""
