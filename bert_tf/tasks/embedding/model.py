@@ -209,13 +209,13 @@ class TextEmbedder(TaskModel):
     def settings(self) -> dict[str, Any]:
         modes = embedder.poolings(self.pooling)
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
-        of_vectors = {
+        of_vectors: dict[str, Any] = {
             "truncate_dim": self.truncate_dim,
             "vectors": None if self.vectors == small_vectors.FLOAT32 else self.vectors,
             "ranges": self.ranges and [[*each] for each in self.ranges],
         }
-        own |= {name: each for name, each in of_vectors.items() if each is not None}
-        return super().settings | own
+        known = {name: each for name, each in of_vectors.items() if each is not None}
+        return super().settings | own | known
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -462,8 +462,7 @@ class TextEmbedder(TaskModel):
                 f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
             )
         self._loss_of_fit = loss
-        none: tuple[str, ...] = ()
-        self._some_texts = none
+        self._some_texts = TextEmbedder._some_texts
         history = super().fit(x, y, *args, **kwargs)
         if len(self._some_texts) > 1:
             self.calibrate([*self._some_texts], batch_size=kwargs.get("batch_size"), verbose=0)

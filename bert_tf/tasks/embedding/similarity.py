@@ -11,7 +11,9 @@ from bert_tf.text.parts import first_equal
 
 
 def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """The similarity, float32 [...], of vectors [..., width]; the cosine of a zero vector is 0."""
+    """The similarity, float32 [...], of vectors [..., width]. Distances are negative; the cosine of
+    a vector of zeros is 0.
+    """
     if name == "cosine":
         return tf.clip_by_value(tf.reduce_sum(normalized(a) * normalized(b), axis=-1), -1.0, 1.0)
     if name == "dot":

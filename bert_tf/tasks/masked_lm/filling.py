@@ -63,7 +63,7 @@ class GapFiller:
         }
 
     def _fill_texts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """`masks` int32 [batch], the number of each text; the others are [all masks, top_k]."""
+        """`masks` int32 [batch], how many each text has; the other outputs are [all masks, top_k]."""
         features, is_mask, rows = self._windows(inputs["text"])
         return self._fill_masks(features, is_mask, rows, tf.size(inputs["text"]))
 
@@ -130,8 +130,8 @@ def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
 
 def device_form(model: Any) -> DeviceForm:
     """What a `MaskedLM` answers on a device, for the first masks of a window. `pieces` and
-    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. Restored are those
-    at `positions` of the windows, [all masks, top_k].
+    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. `restore` gives
+    those at `positions` of the windows, [all masks, top_k].
     """
     mask_id, top_k = model.tokenizer.mask_id, model.top_k
     if model.encoder.config.attention != "bidirectional":

@@ -248,7 +248,6 @@ class MaskedLM(TaskModel, WeightedModel):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k]."""
         return {"serving_default": of_columns(self, GapFiller(self))}
 
     def ids_signatures(self) -> dict[str, Signature]:

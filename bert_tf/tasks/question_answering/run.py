@@ -67,7 +67,6 @@ class QuestionAnswering(Task):
         WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
 
     def read(self, path: Path) -> Columns:
-        """The questions of a file, or of TFDS where no file has such a name."""
         if self.data.format == "tfds" and not is_file(path):
             rows = read_tfds(str(path.parent), path.name)
         elif arrow.reads(path, self.data.format):

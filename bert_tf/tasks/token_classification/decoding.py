@@ -52,9 +52,10 @@ _AGGREGATIONS = {"first": _first, "mean": _mean, "max": _max}
 class WordTagger:
     """The labels of the words of texts of any length, in bounded memory, in the graph.
 
-    A text is cut into windows. A word gets the label of its first piece, or of all its pieces,
-    each in the window where it has most context; `aggregation` is as in the pipeline of
-    transformers. The logits of a word are divided by the temperature.
+    A text is cut into windows. A word gets the label of its first piece, or of all its pieces, each
+    in the window where it has most context; `aggregation` is as in the pipeline of transformers.
+    The logits of a word are divided by the temperature. `model` has the inputs and outputs of a
+    `TokenClassifier`.
     """
 
     def __init__(
@@ -79,7 +80,9 @@ class WordTagger:
         return self._best(self._of_windows(windows, splits)), starts, ends
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
-        """RaggedTensor float32 [batch, (words), labels]; logarithms of mean probabilities."""
+        """RaggedTensor float32 [batch, (words), labels]; of "mean", the logarithms of
+        probabilities.
+        """
         windows = self._preprocess.windows(pieces, every_piece=self._aggregation != "first")
         return self._of_windows(windows, pieces.word_splits)
 

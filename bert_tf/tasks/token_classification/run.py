@@ -63,7 +63,6 @@ class TokenClassification(Task):
         return model
 
     def read(self, path: Path) -> Columns:
-        """The sentences of a file, or of TFDS where no file has such a name."""
         rows = self._read(path)
         if rows.targets is not None:
             WordTags(self.labels).numbers(rows)

@@ -63,9 +63,10 @@ class WordTags(Target):
         """The labels of rows. In IOB2 every type has its B and its I, even if rows lack one of
         them.
         """
-        found = _all(rows.known_targets())
+        given = rows.known_targets()
+        found = _all(given)
         if are_texts(rows):
-            found = {OUTSIDE, *(f"B-{span.label}" for span in found)}
+            found = {OUTSIDE, *(f"B-{span.label}" for spans in given for span in spans)}
         prefixes = tag_schemes.standard_prefixes(found)
         types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
