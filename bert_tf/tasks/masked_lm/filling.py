@@ -63,7 +63,7 @@ class GapFiller:
         }
 
     def _fill_texts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """`masks` int32 [batch], how many each text has; the other outputs are [all masks, top_k]."""
+        """`masks` int32 [batch], how many each text has; the others are [all masks, top_k]."""
         features, is_mask, rows = self._windows(inputs["text"])
         return self._fill_masks(features, is_mask, rows, tf.size(inputs["text"]))
 
