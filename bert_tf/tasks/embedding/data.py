@@ -19,11 +19,7 @@ from bert_tf.tasks.embedding.pooling import POOLING_MASK
 
 
 def form_of(rows: Columns) -> Form:
-    """What is known of rows; see `EmbeddingLoss`.
-
-    >>> form_of(Columns(("text_1", "text_2"), (["a cat"], ["the cat"]), [0.5]))
-    'scores'
-    """
+    """What rows have besides their texts; see `EmbeddingLoss`."""
     if rows.targets is None:
         return "texts"
     if len(rows.values) == 2:
@@ -34,15 +30,7 @@ def form_of(rows: Columns) -> Form:
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingTarget(Target):
-    """A score of a pair of texts, a label of a text, or the vector that a teacher gives a text.
-
-    >>> rows = Columns(("text",), (["a cat", "a dog", "the cat"],), ["cat", "dog", "cat"])
-    >>> EmbeddingTarget().numbers(rows).tolist()
-    [0, 1, 0]
-
-    Attributes:
-        width: numbers of the model's vectors.
-    """
+    """A score of a pair of texts, a label, or the teacher's vector [width] of a text."""
 
     width: int = 0
     is_optional: ClassVar[bool] = True
@@ -70,10 +58,7 @@ class EmbeddingTarget(Target):
         return list(targets)
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """float32 [rows] scores, int32 [rows] classes, or float32 [rows, width] vectors.
-
-        They are 0 for a row without a target.
-        """
+        """float32 scores, int32 classes or float32 [rows, width]; 0 for a row without a target."""
         targets, form = rows.known_targets(), form_of(rows)
         if form == "scores":
             return np.array([each or 0.0 for each in targets], np.float32)
@@ -86,20 +71,9 @@ class EmbeddingTarget(Target):
 
 @dataclasses.dataclass(frozen=True)
 class NumberedTexts(GroupedRows):
-    """Groups of texts ready for the model; each different text is kept once.
-
-    >>> from bert_tf.data.batching import EncodedRows
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> groups = np.array([[0, 1], [1, 1]])
-    >>> inputs, texts = NumberedTexts(encoded, groups, groups=groups).take(np.array([0]))
-    >>> inputs["input_word_ids"].tolist(), texts.tolist()
-    ([[[2, 5, 3], [2, 3, 0]]], [[0, 1]])
-
-    Attributes:
-        encoded: the different texts.
-        targets: [rows, ...]; the numbers of the texts where rows have none.
-        groups: int32 [rows, texts], the numbers of the texts of each row.
-        uncounted: tokens at the start of each text that do not count in pooling.
+    """Groups of texts ready for the model; each different text is encoded once. `groups` int32
+    [rows, texts] are the numbers of the texts, which are the targets too where rows have none. The
+    first `uncounted` tokens of each text do not count in pooling.
     """
 
     uncounted: int = 0
@@ -118,50 +92,27 @@ class NumberedTexts(GroupedRows):
 
 
 class Ranking(NamedTuple):
-    """What was found for each query, in which search.
-
-    Attributes:
-        collection: the search.
-        found: id of a query -> id of a passage -> score, best first.
-    """
+    """A search, and what was found in it: id of a query -> id of a passage -> score, best first."""
 
     collection: Collection
     found: Found
 
 
 def numbered(rows: Columns) -> tuple[list[str], np.ndarray]:
-    """The groups to train on, by numbers of texts.
-
-    A single text without a target forms a group with itself, and a labelled text with the next text
-    of its class, after the last one the first; a text that is alone in its class forms a group with
-    itself.
-
-    >>> columns = ["a cat", "a dog"], ["the cat", "the dog"]
-    >>> texts, numbers = numbered(Columns(("text_1", "text_2"), columns))
-    >>> texts, numbers.tolist()
-    (['a cat', 'the cat', 'a dog', 'the dog'], [[0, 1], [2, 3]])
-
-    Returns:
-        All different texts in the order in which they occur, and int32 [rows, texts]: their
-        numbers.
-
-    Raises:
-        UserError: all texts have one label, or no two different texts have the same.
+    """All different texts, and the groups to train on, by their numbers: int32 [rows, texts]. A
+    single text without a target forms a group with itself, and a labelled text with the next text
+    of its class, after the last one the first.
     """
-    number: dict[str, int] = {}
-    numbers = np.array(
-        [
-            [number.setdefault(text, len(number)) for text in row]
-            for row in zip(*rows.values, strict=True)
-        ],
-        np.int32,
-    )
+    groups = [*zip(*rows.values, strict=True)]
+    texts = [*dict.fromkeys(text for group in groups for text in group)]
+    number = {text: i for i, text in enumerate(texts)}
+    numbers = np.array([[number[text] for text in group] for group in groups], np.int32)
     form = form_of(rows)
     if form == "labels":
         numbers = _with_partners(rows, numbers[:, 0])
     elif form == "texts" and len(rows.values) == 1:
         numbers = np.repeat(numbers, 2, axis=1)
-    return list(number), numbers
+    return texts, numbers
 
 
 def _with_partners(rows: Columns, texts: np.ndarray) -> np.ndarray:
@@ -186,22 +137,13 @@ def _with_partners(rows: Columns, texts: np.ndarray) -> np.ndarray:
 
 
 def collection_of(rows: Columns) -> Collection:
-    """Rows as a search for what belongs together.
-
-    Of pairs, each anchor is a query, and its positives are the relevant ones of all texts that are
-    not anchors. Of labelled texts, each is a query for the other texts of its class. A text has the
-    same id as a query and as a passage.
-
-    >>> columns = ["a cat", "a dog"], ["the cat", "the dog"]
-    >>> collection = collection_of(Columns(("text_1", "text_2"), columns))
-    >>> collection.queries, collection.relevant
-    ({'0': 'a cat', '1': 'a dog'}, {'0': {'2': 1}, '1': {'3': 1}})
+    """Rows as a search for what belongs together; a text has one id, as a query and as a passage.
+    Of pairs, each anchor is a query for its positives among all texts that are not anchors. Of
+    labelled texts, each is a query for the other texts of its class.
     """
-    number: dict[str, str] = {}
-    for column in rows.values:
-        for text in column:
-            number.setdefault(text, str(len(number)))
-    texts = {name: text for text, name in number.items()}
+    different = dict.fromkeys(text for column in rows.values for text in column)
+    texts = {str(i): text for i, text in enumerate(different)}
+    number = {text: name for name, text in texts.items()}
     relevant: dict[str, dict[str, int]] = {}
     if form_of(rows) == "labels":
         labelled = [*zip(rows.values[0], rows.known_targets(), strict=True)]
@@ -227,9 +169,5 @@ def collection_of(rows: Columns) -> Collection:
 
 
 def names_of(count: int) -> tuple[str, ...]:
-    """The names of the columns of rows of so many texts.
-
-    >>> names_of(1), names_of(2)
-    (('text',), ('text_1', 'text_2'))
-    """
+    """The names of the columns of rows of so many texts: `text`, or `text_1`, `text_2`, …"""
     return ("text",) if count == 1 else tuple(f"text_{i}" for i in range(1, count + 1))

@@ -1,7 +1,7 @@
 """Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,42 +33,24 @@ _NEGATIVES = "negatives"
 _HIGHEST = 5.0
 # Columns of the original files of STS-B, which have no header.
 _SCORE, _FIRST, _SECOND = 4, 5, 6
-_BEIR_SPLITS = "qrels"
 
 
 def find_file(folder: Path, file_format: str, split: str) -> Path:
-    """The file of "train", "dev" or "test" that a format has without a name being configured.
-
-    >>> find_file(Path("beir/scifact"), "beir", "train").as_posix()
-    'beir/scifact/qrels/train.tsv'
-    """
+    """The file of "train", "dev" or "test" that a format has without a name being configured."""
     if file_format in arrow.FORMATS:
         return folder / arrow.default_name(folder, file_format, split)
     names = {
         "sts-b": (f"{split}.tsv", f"sts-{split}.csv"),
         "nli": (f"{split}.tsv", f"{split}_matched.tsv"),
         "triples": (f"{split}.tsv", f"triples.{split}.tsv"),
-        "beir": (f"{_BEIR_SPLITS}/{split}.tsv",),
+        "beir": (f"qrels/{split}.tsv",),
     }.get(file_format, (f"{split}.{file_format}",))
     paths = [folder / name for name in names]
     return next((path for path in paths if is_file(path)), paths[0])
 
 
 def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collection:
-    r"""The rows of a file.
-
-    >>> _ = Path("train.tsv").write_text("anchor\tpositive\na cat\tthe cat\n")
-    >>> read(Path("train.tsv"), "tsv").values
-    (['a cat'], ['the cat'])
-
-    Args:
-        path: the file; of beir, that of the judgements.
-        file_format: one of `FORMATS`.
-        judged: whether a file of beir is read as a search, not as pairs to train on.
-
-    Raises:
-        UserError: a missing column, a score that is no number, no rows; with file and line.
-    """
+    """The rows of a file; of beir, the file of judgements, read as a search if `judged`."""
     if file_format == "beir":
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
@@ -79,20 +61,13 @@ def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collec
 
 
 def _table(path: Path, file_format: str) -> Columns:
-    return _of_rows(path, [*_rows_of_table(path, file_format)])
+    wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
+    rows = read_table(path, file_format, (), optional=wanted, targets=("label", _NEGATIVES))
+    return _of_rows(path, [(line, _numbered(row, f"{path}, line {line}")) for line, row in rows])
 
 
 def of_table(table: arrow.DataTable, path: Path) -> Columns:
-    """The rows of a table of Arrow, whose columns are named as those of files.
-
-    >>> import pyarrow
-    >>> table = arrow.DataTable(pyarrow.table({"anchor": ["a cat"], "positive": ["the cat"]}), "x")
-    >>> of_table(table, Path("x")).values
-    (['a cat'], ['the cat'])
-
-    Raises:
-        UserError: as `read`, or a column has another type.
-    """
+    """The rows of a table of Arrow, whose columns are named as those of files."""
     names = [name for name in (*_KNOWN, _NEGATIVES) if name in table.names]
     targets = {name for _, kinds, _ in _SHAPES for name in kinds}
     table.check_texts([name for name in names if name not in {*targets, _NEGATIVES}])
@@ -124,7 +99,7 @@ def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "li
                 f"{path}, {unit} {line}: more texts than in earlier rows; give all rows the same "
                 "columns"
             )
-    columns = tuple([row[name] for _, row in rows] for name in texts)
+    columns = [[row[name] for _, row in rows] for name in texts]
     targets = None if target is None else [row[target] for _, row in rows]
     lines = [line for line, _ in rows]
     if targets is not None and form == "scores":
@@ -132,16 +107,8 @@ def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "li
     return _rows(path, columns, targets, lines, unit=unit)
 
 
-def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The known columns of every row; of a list of negatives, "negatives 1" and so on."""
-    wanted = (*_KNOWN, _NEGATIVES) if file_format == "jsonl" else _KNOWN
-    plain = ("label", _NEGATIVES)
-    for line, row in read_table(path, file_format, (), optional=wanted, targets=plain):
-        yield line, _numbered(row, f"{path}, line {line}")
-
-
 def _numbered(row: dict[str, Any], place: str) -> dict[str, Any]:
-    """A row with a column for each of its negatives."""
+    """A row with a column for each of its negatives: "negatives 1" and so on."""
     negatives = row.pop(_NEGATIVES, [])
     if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
         raise UserError(f"{place}: {_NEGATIVES} must be a list of texts")
@@ -150,18 +117,19 @@ def _numbered(row: dict[str, Any], place: str) -> dict[str, Any]:
 
 def _rows(
     path: Path,
-    columns: tuple[Sequence[str], ...],
+    columns: Sequence[Sequence[str]],
     targets: Sequence[Any] | None = None,
     lines: Sequence[int] | None = None,
     **others: Any,
 ) -> Columns:
-    rows = Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path, **others)
-    return rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
+    names, values = names_of(len(columns)), tuple(columns)
+    rows = Columns(names, values, targets, str(path), lines, path=path, **others)
+    return rows.checked(map(TextColumn, names), EmbeddingTarget())
 
 
 def _scored(
     path: Path,
-    columns: tuple[Sequence[str], ...],
+    columns: Sequence[Sequence[str]],
     written: Sequence[str],
     lines: Sequence[int],
     highest: float = 1.0,
@@ -189,7 +157,7 @@ def _sts(path: Path) -> Columns:
             )
     found = [(line, fields[_SCORE], fields[_FIRST], fields[_SECOND]) for line, fields in table]
     lines, scores, *pairs = columns_of_rows(found, 4)
-    return _scored(path, tuple(pairs), scores, lines, _HIGHEST)
+    return _scored(path, pairs, scores, lines, _HIGHEST)
 
 
 def _nli(path: Path) -> Columns:
@@ -209,12 +177,12 @@ def _nli(path: Path) -> Columns:
             f"{path} has no premise with both an entailed and a contradicting hypothesis; add one "
             "to train"
         )
-    return _rows(path, tuple(map(list, zip(*triples, strict=True))))
+    return _rows(path, columns_of_rows(triples, 3))
 
 
 def _triples(path: Path) -> Columns:
     lines, *triples = columns_of_rows([(line, *texts) for line, texts in read_triples(path)], 4)
-    return _rows(path, tuple(triples), lines=lines)
+    return _rows(path, triples, lines=lines)
 
 
 def _pairs_of(collection: Collection, path: Path) -> Columns:
@@ -227,4 +195,4 @@ def _pairs_of(collection: Collection, path: Path) -> Columns:
     ]
     if not pairs:
         raise UserError(f"{path} marks no passage as relevant; mark at least one to train")
-    return _rows(path, tuple(map(list, zip(*pairs, strict=True))))
+    return _rows(path, columns_of_rows(pairs, 2))

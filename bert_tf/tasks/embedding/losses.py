@@ -329,8 +329,7 @@ class Matryoshka(EmbeddingLoss):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Matryoshka":
-        loss = keras.saving.deserialize_keras_object(config["loss"])
-        return cls(**config | {"loss": loss})
+        return cls(**config | {"loss": keras.saving.deserialize_keras_object(config["loss"])})
 
 
 LOSSES: dict[str, type[EmbeddingLoss]] = {
@@ -361,13 +360,7 @@ _IN_WORDS: dict[Form, str] = {
 
 
 def check_form(loss: EmbeddingLoss, form: Form) -> None:
-    """Raises UserError if a loss takes data of another form.
-
-    >>> check_form(CoSENT(), "labels")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the loss CoSENT takes pairs with scores, but the data are texts...
-    """
+    """Raises UserError if a loss takes data of another form."""
     if loss.takes != form:
         raise UserError(
             f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
@@ -376,13 +369,7 @@ def check_form(loss: EmbeddingLoss, form: Form) -> None:
 
 
 def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
-    """Raises UserError if a batch of a known size has no negatives; a row has so many texts.
-
-    >>> check_batch(MultipleNegativesRanking(), 1, texts=2)
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: MultipleNegativesRanking takes the negatives of a pair from...
-    """
+    """Raises UserError if a batch of a known size has no negatives; a row has so many texts."""
     if loss.in_batch and batch_size == 1 and texts == 2:
         raise UserError(
             f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "
@@ -391,7 +378,7 @@ def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None
 
 
 def _cosines(vectors: tf.Tensor) -> tf.Tensor:
-    """[batch]: the cosine of both texts of each row [batch, 2, width]."""
+    """[batch, 2, width] -> [batch]: the cosine of both texts of each row."""
     unit = normalized(vectors)
     return tf.reduce_sum(unit[:, 0] * unit[:, 1], axis=1)
 
@@ -408,9 +395,8 @@ def _equal(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def _cross_entropy(scores: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
-    """The mean cross-entropy of scores [rows, candidates], where candidate i is right in row i.
-
-    A hidden candidate, bool [rows, candidates], does not count, unless it is the right one.
+    """The mean cross-entropy of scores [rows, candidates], where candidate i is right in row i. A
+    hidden candidate, bool [rows, candidates], does not count, unless it is the right one.
     """
     rows, candidates = tf.unstack(tf.shape(scores))
     right = tf.eye(rows, candidates, dtype=tf.bool)
@@ -434,7 +420,6 @@ def _positive(name: str, value: float) -> float:
 
 
 def _check_each(targets: np.ndarray, is_right: np.ndarray, what: str) -> None:
-    """Raises UserError at the first target that is not right."""
     wrong = np.flatnonzero(~is_right)
     if len(wrong):
         raise UserError(

@@ -25,16 +25,7 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval, retrieval_metrics
 from bert_tf.tasks import inputs, long_texts
-from bert_tf.tasks.embedding import similarity, small_vectors
-from bert_tf.tasks.embedding.data import (
-    EmbeddingTarget,
-    NumberedTexts,
-    Ranking,
-    collection_of,
-    form_of,
-    names_of,
-    numbered,
-)
+from bert_tf.tasks.embedding import data, similarity, small_vectors
 from bert_tf.tasks.embedding.files import of_table
 from bert_tf.tasks.embedding.losses import DEFAULTS, EmbeddingLoss, Form, check_batch, check_form
 from bert_tf.tasks.embedding.pooling import (
@@ -52,7 +43,7 @@ from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
-# The texts of a `fit` on which the ranges of int8 are found.
+# How many texts of a `fit` the ranges of int8 are found on.
 _CALIBRATED = 1000
 # How many of the best are kept for each query.
 _FOUND = 100
@@ -218,12 +209,13 @@ class TextEmbedder(TaskModel):
     def settings(self) -> dict[str, Any]:
         modes = embedder.poolings(self.pooling)
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
-        defaults = {"vectors": small_vectors.FLOAT32, "ranges": None, "truncate_dim": None}
-        of_vectors = {name: getattr(self, name) for name in small_vectors.SETTINGS}
-        if self.ranges is not None:
-            of_vectors["ranges"] = [[*each] for each in self.ranges]
-        own |= {name: each for name, each in of_vectors.items() if each != defaults[name]}
-        return super().settings | own
+        of_vectors: dict[str, Any] = {
+            "truncate_dim": self.truncate_dim,
+            "vectors": None if self.vectors == small_vectors.FLOAT32 else self.vectors,
+            "ranges": self.ranges and [[*each] for each in self.ranges],
+        }
+        known = {name: each for name, each in of_vectors.items() if each is not None}
+        return super().settings | own | known
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -277,8 +269,8 @@ class TextEmbedder(TaskModel):
         small_vectors.check(self.width, self.truncate_dim, self.ranges)
 
     def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Vectors, float32 [batch, width], as this model gives them."""
-        if vectors.dtype == tf.int8:  # by a LiteRT file
+        """Vectors, float32 [batch, width], as this model gives them; a LiteRT file already does."""
+        if vectors.dtype == tf.int8:
             return vectors
         return small_vectors.smaller(vectors, self.truncate_dim, self.vectors, self.ranges)
 
@@ -336,7 +328,6 @@ class TextEmbedder(TaskModel):
         self.loss = loss
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
         return config and config | {"loss": keras.saving.serialize_keras_object(self.loss)}
 
@@ -368,8 +359,8 @@ class TextEmbedder(TaskModel):
         """The gradients of a batch and its loss, where there are parts by GradCache.
 
         All parts are encoded, the loss gives the gradient of each vector, and each part is encoded
-        again, with the same draws of dropout, to give the gradients of the weights (Gao et al.
-        2021, arXiv 2101.06983). Only one part at a time is kept for its gradient.
+        again, with the same dropout, to give the gradients of the weights (Gao et al. 2021, arXiv
+        2101.06983). Only one part at a time is kept for its gradient.
         """
         parts, unrolled, teaching = self.accumulation_steps, self.jit_compile, self.teaching
         if parts == 1:
@@ -379,7 +370,10 @@ class TextEmbedder(TaskModel):
             return super().accumulated(gradients_of, batch, weights)
         x, y, sample_weight = batch
         factor = 1.0 if teaching is None else teaching.hard
-        before = [(state, tf.identity(state.value)) for state in self._states_of_dropout()]
+        # The states that decide the next draws of dropout.
+        generators = (getattr(layer, "seed_generator", None) for layer in layers_below(self))
+        states = [each.state for each in generators if each is not None]
+        before = [(state, tf.identity(state.value)) for state in states]
         shape = [None, None, self.width]
         vectors = in_parts(lambda rows: self(rows, training=True), x, parts, shape, unrolled)
         with tf.GradientTape() as tape:
@@ -409,26 +403,16 @@ class TextEmbedder(TaskModel):
         gradients, learned = accumulated(again, rows, parts, weights, unrolled)
         return gradients, loss + learned
 
-    def _states_of_dropout(self) -> list[keras.Variable]:
-        """The variables that decide the next draws of all layers."""
-        generators = (getattr(layer, "seed_generator", None) for layer in layers_below(self))
-        return [each.state for each in generators if each is not None]
-
     def training_prompt(self) -> tuple[str, int]:
-        """What is put before each text that is trained on, as `predict` does.
-
-        Also how many tokens at the start of a row then do not count in pooling.
-        """
+        """What is put before texts that are trained on, and how many tokens then do not count."""
         prompt = self._default_text()
         return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
 
     def _default_text(self) -> str:
-        """The text of the default prompt; "" without one."""
         return self.prompts.get(self.default_prompt or "", "")
 
     def _prompt_length(self, prompt: str) -> int:
         """The tokens at the start of each row that a prompt takes, [CLS] included; 0 without one.
-
         Source: sentence-transformers, `Transformer._get_prompt_length`.
         """
         if not prompt:
@@ -478,22 +462,19 @@ class TextEmbedder(TaskModel):
                 f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
             )
         self._loss_of_fit = loss
-        none: tuple[str, ...] = ()
-        self._some_texts = none
+        self._some_texts = TextEmbedder._some_texts
         history = super().fit(x, y, *args, **kwargs)
         if len(self._some_texts) > 1:
             self.calibrate([*self._some_texts], batch_size=kwargs.get("batch_size"), verbose=0)
         return history
 
     @property
-    def target(self) -> EmbeddingTarget:
-        return EmbeddingTarget(self.width)
+    def target(self) -> data.EmbeddingTarget:
+        return data.EmbeddingTarget(self.width)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
-        names = (
-            tuple(x) if isinstance(x, Mapping) else names_of(len(x) if isinstance(x, tuple) else 1)
-        )
-        return tuple(map(TextColumn, names))
+        count = len(x) if isinstance(x, tuple) else 1
+        return tuple(map(TextColumn, x if isinstance(x, Mapping) else data.names_of(count)))
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
         # A file and a table have the same columns.
@@ -508,23 +489,20 @@ class TextEmbedder(TaskModel):
         if sample_weight is not None:
             raise self._weighted()
         if getattr(y, "ndim", 0) == 2:
-            # Rows of an array, not of Python's numbers.
-            y = [*np.asarray(y)]
+            y = [*np.asarray(y)]  # rows of an array, not of Python's numbers
         rows = super().given(x, y)
         values = tuple(list(map(plain, column)) for column in rows.values)
         return dataclasses.replace(rows, values=values)
 
     def learn_from(self, rows: Columns) -> None:
-        # Sets the form of the data, checks that the loss fits them, and keeps some for `calibrate`.
         of_each = _CALIBRATED // len(rows.values)
         texts = (text for column in rows.values for text in column[:of_each])
         self._some_texts = tuple(dict.fromkeys(texts))
-        self._take_up(form_of(rows))
+        self._take_up(data.form_of(rows))
         if rows.targets is not None:
             self._loss_now().check(self.target.numbers(rows))
 
     def _take_up(self, form: Form) -> None:
-        """Sets the form of the data. Raises UserError if the loss takes another."""
         self._form = form
         check_form(self._loss_now(), form)
 
@@ -536,18 +514,17 @@ class TextEmbedder(TaskModel):
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
-    ) -> NumberedTexts:
-        # Each different text is tokenized once.
+    ) -> data.NumberedTexts:
         if rows.weights is not None:
             raise UserError(
                 f"a {type(self).__name__} compares the rows of a batch, so either all rows or no "
                 "rows may have targets; remove distillation.unlabelled"
             )
-        texts, numbers = numbered(rows)
+        texts, numbers = data.numbered(rows)
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
         targets = numbers if rows.targets is None else self.target.numbers(rows)
-        return NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
+        return data.NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         # The texts of a row are read one by one, each after the prompt.
@@ -567,16 +544,16 @@ class TextEmbedder(TaskModel):
             raise self._weighted()
         columns = tf.nest.flatten(x)
         form: Form = "texts"
-        if targets:
+        if targets and targets[0].shape.rank == 2:
+            form = "vectors"
+            if targets[0].shape[1] not in (None, self.width):
+                raise UserError(
+                    f"the teacher's vectors in the dataset have {targets[0].shape[1]} dimensions, "
+                    f"but the vectors of this model have {self.width}; choose a teacher of that "
+                    "width"
+                )
+        elif targets:
             form = "scores" if len(columns) > 1 else "labels"
-            if targets[0].shape.rank == 2:
-                form = "vectors"
-                if targets[0].shape[1] not in (None, self.width):
-                    raise UserError(
-                        f"the teacher's vectors in the dataset have {targets[0].shape[1]} "
-                        f"dimensions, but the vectors of this model have {self.width}; choose a "
-                        "teacher of that width"
-                    )
         self._take_up(form)
         check_batch(self._loss_now(), columns[0].shape[0], max(2, len(columns)))
 
@@ -590,13 +567,12 @@ class TextEmbedder(TaskModel):
         shape = tf.shape(texts)
         flat = tf.reshape(texts, [-1])
         prompt, uncounted = self.training_prompt()
-        flat_features = self.packed([tf.strings.join([prompt, flat]) if prompt else flat])
+        features = self.packed([tf.strings.join([prompt, flat]) if prompt else flat])
         if uncounted:
-            mask = without_prompt(flat_features["input_mask"], uncounted)
-            flat_features[POOLING_MASK] = mask
+            features[POOLING_MASK] = without_prompt(features["input_mask"], uncounted)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in flat_features.items()
+            for name, each in features.items()
         }
         if y is None:
             return features, tf.reshape(tf.unique(flat).idx, shape)
@@ -614,14 +590,10 @@ class TextEmbedder(TaskModel):
 
     def infer(
         self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> np.ndarray | Ranking:
-        """What `official_metrics` is computed from.
-
-        Returns:
-            Of pairs with scores, float32 [rows]: their similarities. Of texts with vectors, float32
-            [rows, width]: those of this model. Otherwise what was found for each query, where
-            queries have the prompt "query", and passages "document", "passage" or "corpus", if the
-            model has it.
+    ) -> np.ndarray | data.Ranking:
+        """What `official_metrics` is computed from. These are similarities, float32 [rows], of
+        pairs with scores, vectors, float32 [rows, width], of texts with vectors, and else a
+        `Ranking`.
         """
 
         def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
@@ -630,13 +602,13 @@ class TextEmbedder(TaskModel):
             return np.atleast_2d(self.predict(list(texts), batch_size, verbose, **named))
 
         if isinstance(rows, Columns):
-            form = form_of(rows)
+            form = data.form_of(rows)
             if form == "scores":
                 first, second = (tf.constant(vectors(column)) for column in rows.values)
                 return similarity.pairwise(self.similarity_function, first, second).numpy()
             if form == "vectors" or len(rows.values) == 1 and form == "texts":
                 return vectors(rows.values[0])
-            rows = collection_of(rows)
+            rows = data.collection_of(rows)
         _, found = evaluate_retrieval(
             vectors,
             rows,
@@ -646,29 +618,25 @@ class TextEmbedder(TaskModel):
             cosine=self.similarity_function != "dot",
             skip_same_id=True,
         )
-        return Ranking(rows, found)
+        return data.Ranking(rows, found)
 
     def _prompt_of(self, *names: str) -> str | None:
         """The first of `names` that is a prompt, as in `encode_query` of sentence-transformers."""
         return next((name for name in names if name in self.prompts), None)
 
     def official_metrics(
-        self, predictions: np.ndarray | Ranking, rows: Columns | Collection
+        self, predictions: np.ndarray | data.Ranking, rows: Columns | Collection
     ) -> dict[str, float]:
-        """The metrics of what `infer` returned.
-
-        Returns:
-            Of pairs with scores `spearman` and `pearson`, the correlations with the similarities.
-            Of texts with vectors `loss`, the mean squared error. Of others, those of
-            `retrieval_metrics`: an anchor has to find its positive among all texts that are not
-            anchors, a labelled text the others of its label. Of single texts alone, {}.
+        """The metrics of what `infer` returned. These are `spearman` and `pearson` of similarities,
+        `loss` of vectors, or `retrieval_metrics`: an anchor has to find its positive, and a
+        labelled text the others of its label.
         """
-        if isinstance(predictions, Ranking):
+        if isinstance(predictions, data.Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
         if isinstance(rows, Collection) or rows.targets is None or rows.targets[0] is None:
             return {}
         targets = self.target.numbers(rows)
-        if form_of(rows) == "vectors":
+        if data.form_of(rows) == "vectors":
             return {"loss": float(np.mean((predictions - targets) ** 2))}
         metrics = regression_metrics(predictions, targets)
         return {name: metrics[name] for name in ("spearman", "pearson")}
@@ -676,10 +644,8 @@ class TextEmbedder(TaskModel):
     # ---- Answering ----------------------------------------------------------------------------
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `embedding` float32 [batch, width]; the same of each prompt, by its name.
-
-        "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
-        the same token ids have the same vector, that of the first of them.
+        """`text` -> `embedding` float32 [batch, width], for each prompt too, and "similarity" of
+        pairs. Texts with the same token ids have the same vector, that of the first of them.
         """
         default = self._default_text()
 
@@ -690,21 +656,16 @@ class TextEmbedder(TaskModel):
             if self.prompts and not self.include_prompt:
                 begins = starts_row(splits_of(windows.counts))[:, tf.newaxis]
                 length = tf.where(begins, self._prompt_length(prompt), 0)
-                mask = without_prompt(windows.features["input_mask"], length)
-                windows.features[POOLING_MASK] = mask
+                features = windows.features
+                features[POOLING_MASK] = without_prompt(features["input_mask"], length)
             return long_texts.outputs(self, windows)
 
-        def answering(prompt: str) -> Signature:
+        def embedding(prompt: str, is_whole: bool = False) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-                return {"embedding": self.given_vectors(vectors(given["text"], prompt))}
+                found = vectors(given["text"], prompt)
+                return {"embedding": found if is_whole else self.given_vectors(found)}
 
-            return Signature(strings("text"), answer, _EXAMPLE)
-
-        def whole(prompt: str) -> Signature:
-            def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-                return {"embedding": vectors(given["text"], prompt)}
-
-            return Signature(strings("text"), answer, _EXAMPLE, is_inner=True)
+            return Signature(strings("text"), answer, _EXAMPLE, is_inner=is_whole)
 
         def compare(given: Mapping[str, tf.Tensor]) -> Tensors:
             both = vectors(tf.concat([given["text_a"], given["text_b"]], axis=0), default)
@@ -716,17 +677,12 @@ class TextEmbedder(TaskModel):
 
         prompts = {DEFAULT_SIGNATURE: default, **self.prompts}
         return {
-            **{name: answering(text) for name, text in prompts.items()},
+            **{name: embedding(text) for name, text in prompts.items()},
             SIMILARITY_SIGNATURE: Signature(strings("text_a", "text_b"), compare, _EXAMPLE_OF_TWO),
-            **{_WHOLE + name: whole(text) for name, text in prompts.items()},
+            **{_WHOLE + name: embedding(text, is_whole=True) for name, text in prompts.items()},
         }
 
     def device_form(self) -> DeviceForm:
-        """`embedding` [1, width], see `given_vectors`.
-
-        Raises:
-            UserError: pooling leaves out prompts, for which a device has no input.
-        """
         self._check_ids()
         with tf.Graph().as_default():
             given = self.given_vectors(tf.compat.v1.placeholder(tf.float32, [None, self.width]))
@@ -749,11 +705,6 @@ class TextEmbedder(TaskModel):
             )
 
     def strings_form(self) -> StringsForm:
-        """`text` -> `embedding` float32 [1, width].
-
-        Raises:
-            UserError: the model puts a prompt before texts; LiteRT cannot join strings.
-        """
         if self._default_text():
             raise UserError(
                 f"the default prompt {self.default_prompt!r} of this {type(self).__name__} "
@@ -763,11 +714,9 @@ class TextEmbedder(TaskModel):
         return super().strings_form()
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`embedding` [batch, width], see `given_vectors`."""
         return {"embedding": self.given_vectors(scores)}
 
     def exported_functions(self) -> dict[str, Callable]:
-        """`similarity` of vectors, float32 [n, width] and [m, width], to float32 [n, m]."""
         vectors = tf.TensorSpec([None, None], tf.float32)
 
         def compare(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -784,7 +733,6 @@ class TextEmbedder(TaskModel):
         vectors: str | None = None,
         **options: Any,
     ) -> np.ndarray:
-        # An array, not a list.
         settings = cast(Any, model).settings
         # An export has no other signature than those that are seen.
         is_live = isinstance(model, cls) and not model.is_on_device()
@@ -796,10 +744,8 @@ class TextEmbedder(TaskModel):
         if truncate_dim is None:
             truncate_dim = settings.get("truncate_dim")
         found = np.asarray(super().answers(model, *args, **options))
-        rows = np.atleast_2d(found)
-        return small_vectors.asked_for(rows, settings, truncate_dim, vectors).reshape(
-            *found.shape[:-1], -1
-        )
+        asked = small_vectors.asked_for(np.atleast_2d(found), settings, truncate_dim, vectors)
+        return asked.reshape(*found.shape[:-1], -1)
 
     @classmethod
     def asked(
@@ -816,7 +762,6 @@ class TextEmbedder(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:
-        """The vector of a text."""
         return outputs["embedding"][place]
 
     @checked
@@ -839,7 +784,6 @@ class TextEmbedder(TaskModel):
             UserError: something is neither a string nor a vector, or the vectors are of different
                 widths.
         """
-        # Traced once, as signatures are.
         key = f"similarity of vectors by {self.similarity_function}"
         functions: Any = self.exported_functions
         compare = self._once(key, lambda: functions()["similarity"].get_concrete_function())
@@ -855,10 +799,7 @@ class TextEmbedder(TaskModel):
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> np.ndarray:
-        """As `similarity`, of a model of this class, or of a SavedModel of one.
-
-        `compare` is its `similarity` of vectors.
-        """
+        """As `similarity`, of a model of this class, or of an export that has `compare`."""
 
         def vectors(given: Any) -> np.ndarray:
             is_array = isinstance(given, np.ndarray) or tf.is_tensor(given)

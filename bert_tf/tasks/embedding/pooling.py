@@ -34,7 +34,7 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 def pool(
     encoder: Encoder, inputs: Mapping[str, tf.Tensor], modes: Sequence[str], training: bool = False
 ) -> tf.Tensor:
-    """One vector for each row, the poolings side by side.
+    """One vector for each row, the poolings side by side: float32 [batch, len(modes) * hidden].
 
     - `cls`: the first token.
     - `last_token`: the last token.
@@ -44,18 +44,10 @@ def pool(
     - `weighted_mean`: the mean, in which the token at place n of its row has the weight n, from 1.
     - `pooled`: the pooler's output, whatever the pooling mask is.
 
-    The last block computes nothing for other tokens where `cls` and `last_token` are all the modes.
-
-    >>> from bert_tf import EncoderConfig
-    >>> config = EncoderConfig(8, hidden_size=4, num_hidden_layers=1, num_attention_heads=2)
-    >>> ids = tf.constant([[2, 5, 3], [2, 3, 0]])
-    >>> inputs = {"input_word_ids": ids, "input_mask": tf.sign(ids), "input_type_ids": ids * 0}
-    >>> pool(Encoder(config), inputs, ("mean", "max")).shape
-    TensorShape([2, 8])
-
     The encoder's inputs are int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
     that count; without it all tokens do. A row without any has the vector 0, but in `cls` that of
-    its first token. The result is float32 [batch, len(modes) * hidden].
+    its first token. The last block computes nothing for other tokens where `cls` and `last_token`
+    are all the modes.
     """
     mask = inputs["input_mask"]
     kept = tf.not_equal(inputs.get(POOLING_MASK, mask), 0)
@@ -84,22 +76,14 @@ def pool(
 
 
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
-    """Vectors, float [..., width], divided by their lengths; 0 stays 0.
-
-    >>> normalized(tf.constant([[0.0, -4.0], [0.0, 0.0]])).numpy().tolist()
-    [[0.0, -1.0], [0.0, 0.0]]
-    """
+    """Vectors, float [..., width], divided by their lengths; 0 stays 0."""
     squares = tf.reduce_sum(tf.square(vectors), axis=-1, keepdims=True)
     # The root of 0 would have no gradient.
     return vectors / tf.sqrt(tf.maximum(squares, _SHORTEST**2))
 
 
 def without_prompt(input_mask: tf.Tensor, prompt_length: int | tf.Tensor) -> tf.Tensor:
-    """The pooling mask, int32 [batch, seq_len], without the prompt at the start of each row.
-
-    >>> without_prompt(tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]]), prompt_length=2).numpy().tolist()
-    [[0, 0, 1, 1], [0, 0, 1, 0]]
-    """
+    """The pooling mask, int32 [batch, seq_len], without the prompt at the start of each row."""
     after = tf.range(tf.shape(input_mask)[1]) >= prompt_length
     return input_mask * tf.cast(after, input_mask.dtype)
 

@@ -53,11 +53,9 @@ class EmbeddingTask(Task):
         return {"": _path(self.config, split)}
 
     def sources(self, split: str) -> list[Path]:
-        # In BEIR's folders the texts are sources too.
-        paths = super().sources(split)
+        paths, folder = super().sources(split), local_path(self.data.path)
         if self.data.format == "beir":
-            folder = local_path(self.data.path)
-            paths += [folder / name for name in ("corpus.jsonl", "queries.jsonl")]
+            paths += [folder / "corpus.jsonl", folder / "queries.jsonl"]
         return paths
 
     def training_rows(self) -> Columns:
@@ -73,12 +71,12 @@ class EmbeddingTask(Task):
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextEmbedder:
+        settings = {name: v for name, v in self.initial.items() if name not in LONG_TEXT}
         chosen = {name: getattr(self.config.model, name) for name in ("pooling", "normalize")}
-        settings = {name: value for name, value in chosen.items() if value is not None}
-        settings["max_length"] = self.config.train.max_length
+        settings |= {name: value for name, value in chosen.items() if value is not None}
         settings |= self.config.model.long_texts(self.initial)
-        initial = {name: v for name, v in self.initial.items() if name not in LONG_TEXT}
-        return TextEmbedder(encoder, tokenizer, **initial | settings)
+        settings["max_length"] = self.config.train.max_length
+        return TextEmbedder(encoder, tokenizer, **settings)
 
     def loss(self) -> EmbeddingLoss:
         """The configured loss, or that of the form of the training rows."""
@@ -114,20 +112,16 @@ class EmbeddingTask(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes the cosines of pairs as a TSV file with index and prediction.
-
-        What was found for queries is written as a run of TREC: query, Q0, passage, rank, score,
-        bert_tf. Where the files have no ids, texts are numbered in the order of their first
-        occurrence.
+        """Writes cosines as TSV, or what was found as a run of TREC. Texts without ids are numbered
+        in the order of their first occurrence.
         """
-        if not isinstance(predictions, Ranking):
+        if isinstance(predictions, Ranking):
+            write_text(folder / f"{name}.trec", trec_run(predictions.found))
+        else:
             words = [f"{value:.6g}" for value in predictions.tolist()]
             write_text(folder / f"{name}.tsv", indexed(words))
-            return
-        write_text(folder / f"{name}.trec", trec_run(predictions.found))
 
 
 def _path(config: EmbeddingRun, split: str) -> Path:
-    """The file of a split."""
     folder, name = local_path(config.data.path), getattr(config.data, split)
     return folder / name if name else files.find_file(folder, config.data.format, split)

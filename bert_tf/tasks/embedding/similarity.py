@@ -11,17 +11,8 @@ from bert_tf.text.parts import first_equal
 
 
 def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """The similarity of each vector of `a` with the one of `b` in its place.
-
-    >>> pairwise("euclidean", tf.constant([[0.0, 0.0]]), tf.constant([[3.0, 4.0]])).numpy().tolist()
-    [-5.0]
-
-    Args:
-        name: "cosine", "dot", "euclidean" (the negative distance) or "manhattan" (likewise).
-        a, b: float32 [..., width], which broadcast.
-
-    Returns:
-        float32 [...]. The cosine is 0 for a vector that is all 0.
+    """The similarity, float32 [...], of vectors [..., width]. Distances are negative; the cosine of
+    a vector of zeros is 0.
     """
     if name == "cosine":
         return tf.clip_by_value(tf.reduce_sum(normalized(a) * normalized(b), axis=-1), -1.0, 1.0)
@@ -31,12 +22,8 @@ def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """The similarity of every vector of `a` with every one of `b`.
-
-    >>> of_all("dot", tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0], [0.0, 1.0]])).numpy()
-    array([[11.,  2.]], dtype=float32)
-
-    float32 [n, width] and [m, width] give [n, m]; equal vectors have equal rows and columns.
+    """The similarity [n, m] of all vectors `a` [n, width] with all vectors `b` [m, width]. Equal
+    vectors have equal rows and columns.
     """
     if name == "cosine":
         product = tf.matmul(normalized(a), normalized(b), transpose_b=True)

@@ -14,8 +14,6 @@ from bert_tf.checkpoints.embedder import VECTORS
 from bert_tf.errors import UserError
 
 FLOAT32, INT8, _ = VECTORS
-# The settings of an embedder that say what its vectors are.
-SETTINGS = ("truncate_dim", "vectors", "ranges")
 # The lowest and the highest number of each place, two lists.
 Ranges = Sequence[Sequence[float]]
 
@@ -23,29 +21,9 @@ Ranges = Sequence[Sequence[float]]
 def smaller(
     vectors: Any, truncate_dim: int | None = None, form: str = FLOAT32, ranges: Ranges | None = None
 ) -> tf.Tensor:
-    """Vectors cut to their first numbers, which are then stored in fewer bits.
-
-    >>> vectors = [[0.5, -1.0, 1.0, 0.1, -0.2, 0.3, 0.4, 0.5, 9.0]]
-    >>> smaller(vectors, truncate_dim=2).numpy()
-    array([[ 0.5, -1. ]], dtype=float32)
-    >>> smaller(vectors, 2, "int8", [[-1.0, -1.0], [1.0, 1.0]]).numpy()
-    array([[  63, -128]], dtype=int8)
-    >>> smaller(vectors, 8, "binary").numpy()  # 10110111 less 128
-    array([[55]], dtype=int8)
-
-    Args:
-        vectors: float32 [batch, width].
-        truncate_dim: how many numbers are kept; None keeps all. They are not normalized again.
-        form: "float32"; "int8", where -128 is the lowest number of the ranges and 127 the highest;
-            or "binary", a bit for each number, 1 if that is positive, in bytes less 128.
-        ranges: the ranges of "int8", each [width].
-
-    Returns:
-        float32 [batch, truncate_dim], int8 [batch, truncate_dim] or int8 [batch, truncate_dim / 8],
-        rounded up.
-
-    Raises:
-        UserError: "int8" has no ranges.
+    """Vectors, float32 [batch, width], cut to their first numbers and stored in fewer bits. They
+    are not normalized again. In "int8", -128 is the lowest number of the ranges and 127 the
+    highest. "binary" has a bit for each number, 1 if that is positive, in bytes less 128.
     """
     vectors = tf.convert_to_tensor(vectors, tf.float32)[:, :truncate_dim]
     if form == FLOAT32:
@@ -67,27 +45,14 @@ def smaller(
 
 
 def ranges_of(vectors: np.ndarray) -> list[list[float]]:
-    """The ranges of vectors, float32 [batch, width].
-
-    >>> ranges_of(np.array([[0.5, -1.0], [0.25, 2.0]], np.float32))
-    [[0.25, -1.0], [0.5, 2.0]]
-
-    Raises:
-        UserError: there are fewer than two vectors, or numbers that are not finite.
-    """
+    """The lowest and the highest number of each place of vectors, float32 [batch, width]."""
     if len(vectors) < 2 or not np.isfinite(vectors).all():
         raise UserError("the ranges of int8 are found on two texts or more with finite vectors")
     return [vectors.min(axis=0).tolist(), vectors.max(axis=0).tolist()]
 
 
 def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = None) -> None:
-    """Checks what vectors of `width` numbers are to become.
-
-    >>> check(2, truncate_dim=1, ranges=[[0.0, -1.0], [0.5, 1.0]])
-
-    Raises:
-        UserError: there are not so many numbers, or the ranges are none.
-    """
+    """Raises UserError if vectors of `width` numbers cannot be cut so, or have other ranges."""
     if truncate_dim is not None and not 1 <= truncate_dim <= width:
         raise UserError(
             f"truncate_dim is {truncate_dim}, but vectors of this model have 1 to {width} numbers"
@@ -104,8 +69,9 @@ def _are_ranges(given: Any, width: int) -> bool:
         low, high = (np.array([*each], np.float64) for each in given)
     except (TypeError, ValueError):
         return False
-    is_finite = np.isfinite(low).all() and np.isfinite(high).all()
-    return bool(low.shape == high.shape == (width,) and is_finite and (low <= high).all())
+    if not low.shape == high.shape == (width,):
+        return False
+    return bool(np.isfinite([low, high]).all() and (low <= high).all())
 
 
 def asked_for(
@@ -114,19 +80,7 @@ def asked_for(
     truncate_dim: int | None = None,
     form: str | None = None,
 ) -> np.ndarray:
-    """The vectors that a model gave, as one call of `predict` is to return them.
-
-    >>> asked_for(np.array([[0.5, -1.0]], np.float32), {}, truncate_dim=1)
-    array([[0.5]], dtype=float32)
-
-    Args:
-        vectors: [batch, width].
-        settings: those of the model.
-        truncate_dim, form: as for `smaller`; None is what the model gives.
-
-    Raises:
-        UserError: the model gives others already, or see `check` and `smaller`.
-    """
+    """The vectors that a model with these settings gave, as one call of `predict` returns them."""
     given = settings.get("vectors", FLOAT32)
     if vectors.dtype == np.int8:
         if form not in (None, given) or truncate_dim != settings.get("truncate_dim"):

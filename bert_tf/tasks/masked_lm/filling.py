@@ -26,12 +26,8 @@ _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 
 class GapFiller:
-    """Fills each [MASK] of texts of any length in the window where it has most context.
-
-    A model that reads in one direction fills a gap from the tokens on that side alone.
-
-    Args:
-        model: a `MaskedLM`, whose `network` is used by its parts.
+    """Fills each [MASK] of texts of any length in the window where it has most context. A model
+    that reads in one direction fills a gap from the tokens on that side alone.
     """
 
     def __init__(self, model: Any):
@@ -45,11 +41,7 @@ class GapFiller:
         self.fill = getattr(network, "fill_gaps", self._fill_by_parts)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """`tokens` string and `probabilities` float32, both [batch, masks, top_k].
-
-        The most probable piece comes first. Texts with fewer masks than others are padded with ""
-        and 0.
-        """
+        """`tokens` and `probabilities`, [batch, masks, top_k], padded with "" and 0."""
         return self._by_row(map_in_groups(self._fill_texts, inputs))
 
     def of_ids(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
@@ -71,12 +63,7 @@ class GapFiller:
         }
 
     def _fill_texts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The fillings of all masks in `text`, string [batch].
-
-        Returns:
-            `masks` int32 [batch], how many a text has; for each in order `pieces` int32 and
-            `probabilities` float32 [all masks, top_k].
-        """
+        """`masks` int32 [batch], how many each text has; the others are [all masks, top_k]."""
         features, is_mask, rows = self._windows(inputs["text"])
         return self._fill_masks(features, is_mask, rows, tf.size(inputs["text"]))
 
@@ -96,10 +83,7 @@ class GapFiller:
         rows: tf.Tensor,
         count: tf.Tensor,
     ) -> Tensors:
-        """As `_fill_texts`, of the masks in windows, bool [windows, seq_len].
-
-        `rows`, int32 [windows], are those that the windows are of; there are `count`.
-        """
+        """As `_fill_texts`, of the masks in windows, bool [windows, seq_len], of `count` rows."""
         with tf.device("/CPU:0"):
             masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
             masks, chosen = tf.math.unsorted_segment_sum(masks, rows, count), masks > 0
@@ -116,39 +100,26 @@ class GapFiller:
         return {name: tf.gather(each, first) for name, each in filled.items()} | {"masks": masks}
 
     def _fill_by_parts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The best `pieces` int32 and their `probabilities` float32, [masks, top_k]."""
         vectors = self._vectors(inputs)
         wanted = tf.boolean_mask(vectors, tf.reshape(inputs["positions"] >= 0, [-1]))
         rows = max(1, _MOST_LOGITS // self._model.encoder.config.vocab_size)
         return map_in_chunks(self._fillings, {"vectors": wanted}, vectors.shape[-1] * rows)
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The last layer where the tokens at `positions` [windows, masks] are predicted.
-
-        Returns:
-            float32 [windows * masks, hidden].
-        """
+        """float32 [windows * masks, hidden]: the last layer where `positions` are predicted."""
         # A [MASK] has a neighbour on either side, if only [CLS] and [SEP].
         to_reader = _TO_READER[self._model.encoder.config.attention]
         positions = tf.maximum(inputs["positions"] + to_reader, 0)
         return tf.cast(self._network.encoder.encode_at(inputs, positions), tf.float32)
 
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """See `best_pieces`, at `vectors` [masks, hidden]."""
         return best_pieces(self._model, self._network, inputs["vectors"])
 
 
 def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
-    """The most probable pieces at some tokens, `top_k` of the model.
-
-    Args:
-        model: a `MaskedLM`. It may have a few more pieces than its tokenizer, to be of a rounder
-            size.
-        network: what computes for it, used by its parts.
-        vectors: float32 [tokens, hidden], of the last layer.
-
-    Returns:
-        `pieces` int32 and `probabilities` float32, both [tokens, top_k].
+    """The `top_k` most probable pieces at tokens, from vectors float32 [tokens, hidden]. Pieces
+    that only the model has are left out. It may have a few more than its tokenizer, to be of a
+    rounder size.
     """
     table = network.encoder.embeddings.word_embeddings.value
     logits = network.masked_lm(vectors, table)[:, : model.tokenizer.vocab_size]
@@ -158,13 +129,9 @@ def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
 
 
 def device_form(model: Any) -> DeviceForm:
-    """What a `MaskedLM` answers on a device, for the first masks of a window.
-
-    `pieces` int32 and `probabilities` float32 [1, masks, top_k], -1 and 0 where there are fewer
-    masks; what is restored are the fillings at `positions` of the windows, [all masks, top_k].
-
-    Raises:
-        UserError: the model reads in one direction.
+    """What a `MaskedLM` answers on a device, for the first masks of a window. `pieces` and
+    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. `restore` gives
+    those at `positions` of the windows, [all masks, top_k].
     """
     mask_id, top_k = model.tokenizer.mask_id, model.top_k
     if model.encoder.config.attention != "bidirectional":

@@ -44,11 +44,7 @@ _MASK = "[MASK]"
 
 
 class GapPredictions(NamedTuple):
-    """Predictions for hidden tokens.
-
-    losses: float32 [tokens], cross-entropies.
-    right: bool [tokens].
-    """
+    """Cross-entropies, float32 [tokens], of hidden tokens, and whether each is predicted right."""
 
     losses: Any
     right: Any
@@ -142,18 +138,15 @@ class MaskedLM(TaskModel, WeightedModel):
         return masked_lm_logits(self, tokens, tf.shape(positions), training)
 
     def loss_targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
-        """The hidden tokens with their weights."""
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"masked_lm": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
-        # The piece at each place.
         return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
 
     def is_labelled(self, rows: Columns) -> bool:
-        # The hidden tokens are the targets.
         return True
 
     def examples(
@@ -163,14 +156,14 @@ class MaskedLM(TaskModel, WeightedModel):
         def windows(first: int) -> Iterator[tuple]:
             for number, (texts,) in enumerate(in_chunks(rows.values, _CHUNK, first), start=first):
                 features, owners = self._windows(texts)
-                weights = rows.weights
-                others = {} if weights is None else {"weights": weights[number * _CHUNK + owners]}
+                others = {}
+                if rows.weights is not None:
+                    others["weights"] = rows.weights[number * _CHUNK + owners]
                 yield features, others
 
         return TrainingRows.gather(windows, self.tokens)
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        # `y` is not used.
         features, owners = self._windows(x[0])
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
@@ -215,8 +208,13 @@ class MaskedLM(TaskModel, WeightedModel):
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> GapPredictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
+
+        def traced(compute: Callable) -> Callable:
+            graph = tf.function(compute, autograph=False, reduce_retracing=True)
+            return self._once(compute.__name__, lambda: graph)
+
         examples, found, done = self.examples(rows), [], 0
-        hide, judge = (self._kept(each) for each in (self._hidden, self._judge))
+        hide, judge = traced(self._hidden), traced(self._judge)
         windows = len(examples.lengths)
         batch_size = min(batch_size or BATCH, BATCH)
         shown = verbose != 0 and windows > batch_size
@@ -234,24 +232,14 @@ class MaskedLM(TaskModel, WeightedModel):
         losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
         return GapPredictions(losses, right)
 
-    def _kept(self, compute: Callable) -> Callable:
-        """A method as a function of a graph, traced once for all calls of `infer`."""
-        if compute.__name__ not in self._functions:
-            traced = tf.function(compute, autograph=False, reduce_retracing=True)
-            self._functions[compute.__name__] = traced
-        return self._functions[compute.__name__]
-
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> GapPredictions:
-        """Predictions for the tokens that are hidden in a batch of windows."""
-        logits = self(model_inputs, training=False)
-        labels = targets["masked_lm_ids"]
+        logits, labels = self(model_inputs, training=False), targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
         is_right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
         losses = cross_entropy(labels, logits)
         return GapPredictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
 
     def official_metrics(self, predictions: GapPredictions, rows: Columns) -> dict[str, float]:
-        """`accuracy` and `loss` of the hidden tokens, and `perplexity`, e to that power."""
         loss = float(np.mean(predictions.losses))
         return {
             "accuracy": float(np.mean(predictions.right)),
@@ -260,11 +248,6 @@ class MaskedLM(TaskModel, WeightedModel):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k].
-
-        The most probable piece comes first. Texts with fewer gaps than others are padded with ""
-        and 0.
-        """
         return {"serving_default": of_columns(self, GapFiller(self))}
 
     def ids_signatures(self) -> dict[str, Signature]:
@@ -280,10 +263,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return device_form(self)
 
     def strings_form(self) -> StringsForm:
-        """`text` -> `pieces` int32 and `probabilities` float32 [1, masks, top_k].
-
-        Only the first window of a text is read.
-        """
+        """As `device_form`, of a `text`, whose first window alone is read."""
         form = self.device_form()
         own = self.tokenizer
         # In plain text "[MASK]" is several pieces.

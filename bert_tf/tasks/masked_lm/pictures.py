@@ -29,7 +29,6 @@ class GapPictures(EncoderPictures):
         return int(np.argmax(is_gap))
 
     def answer(self, row: Row) -> Markup:
-        """The most probable pieces of each gap; nothing of a pair of texts."""
         if "text" not in row or "[MASK]" not in (text := text_of(row, "text")):
             return Markup()
         model, pictures = self.subject.model, []

@@ -17,27 +17,12 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def normalized(answer: str) -> str:
-    """The form in which answers are compared: lower-cased, without ASCII punctuation and articles.
-
-    >>> normalized("The  U.S. Army,")
-    'us army'
-    """
+    """The form in which answers are compared: lower case, no ASCII punctuation, no articles."""
     return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def answer_metrics(given: Given, answers: Mapping[str, str]) -> dict[str, float]:
-    """Metrics of version 1.1: `exact_match` and `f1`.
-
-    >>> answer_metrics({"q1": ["the hills"]}, {"q1": "hills"})
-    {'exact_match': 100.0, 'f1': 100.0}
-    >>> metrics = answer_metrics({"q1": ["the hills"]}, {"q1": "rises in the hills"})
-    >>> {name: round(value, 1) for name, value in metrics.items()}
-    {'exact_match': 0.0, 'f1': 50.0}
-
-    Args:
-        given: all questions have answers.
-        answers: question id -> answer. A question without one scores 0.
-    """
+    """`exact_match` and `f1` as in version 1.1; a question that is not in `answers` scores 0."""
     exact = f1 = 0.0
     for id, texts in given.items():
         if id in answers:
@@ -52,25 +37,11 @@ def answer_or_none_metrics(
     best_answers: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> dict[str, float]:
-    """Metrics of version 2.0, where "" says that there is no answer.
+    """Metrics of version 2.0, under the official script's names (`exact_match` is its `exact`).
 
-    >>> given = {"q1": ["the hills"], "q2": []}
-    >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
-    >>> metrics = answer_or_none_metrics(given, {"q1": "the hills", "q2": ""}, best, odds)
-    >>> metrics["f1"], metrics["NoAns_f1"], metrics["best_f1"]
-    (100.0, 100.0, 100.0)
-
-    Args:
-        given: of questions with and without answers.
-        answers: question id -> answer. Questions without one do not count.
-        best_answers: the same, before "no answer" replaces some of them.
-        null_odds: question id -> score of no answer less that of the best answer.
-
-    Returns:
-        Under the official script's names: `exact_match` (there `exact`) and `f1`; the same of the
-        questions with an answer (`HasAns_…`) and without (`NoAns_…`); and `best_exact`, `best_f1`,
-        the values with the best thresholds for the odds, `…_thresh`. The script finds these
-        itself from `best_answers` and `null_odds`.
+    "" says that there is no answer; questions that are not in `answers` do not count.
+    `best_answers` are those before "no answer" replaces some of them, and `null_odds` the score of
+    no answer less that of the best answer.
     """
     scores = _scores(given, answers)
     exact, f1 = _mean(scores.values())
@@ -92,14 +63,9 @@ def answer_or_none_metrics(
 def best_null_threshold(
     given: Given, best_answers: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> float:
-    """The odds above which "no answer" is given, so that F1 is `best_f1`.
-
-    The official script names the odds of the last question that is answered. This is the middle
-    between these odds and the next, so that rounding cannot turn that question's answer into none.
-
-    >>> given = {"q1": ["the hills"], "q2": []}
-    >>> best_null_threshold(given, {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0})
-    -1.5
+    """The odds above which "no answer" is given, so that F1 is `best_f1`. The official script names
+    the odds of the last question that is answered. This is the middle between these odds and the
+    next, so that rounding cannot turn that question's answer into none.
     """
     metrics = answer_or_none_metrics(given, best_answers, best_answers, null_odds)
     unanswerable = sum(not texts for texts in given.values())
@@ -131,10 +97,7 @@ def _f1(answer: str, given: str) -> float:
 
 
 def _scores(given: Given, answers: Mapping[str, str]) -> dict[str, _Score]:
-    """The scores of version 2.0 of each question that is answered, by id.
-
-    An answer that is empty after normalization counts as no answer, like "".
-    """
+    """The scores of version 2.0 by id; an answer that is empty after normalization is like ""."""
     scores = {}
     for id, all_texts in given.items():
         if (answer := answers.get(id)) is not None:
@@ -157,14 +120,7 @@ def _best_threshold(
     null_odds: Mapping[str, float],
     unanswerable: set[str],
 ) -> tuple[float, float]:
-    """The best mean score in percent, and the odds above which questions are then not answered.
-
-    Args:
-        scores: of each question's best answer, by id.
-        best_answers: for the id of each.
-        null_odds: question id -> score of no answer less that of the best answer.
-        unanswerable: ids of the questions without an answer.
-    """
+    """The best mean of `scores` in percent, and the odds above which there is then no answer."""
     # At first no question is answered; then they are one after the other, by their odds.
     current = best = float(len(unanswerable))
     threshold = 0.0

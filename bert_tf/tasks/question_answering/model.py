@@ -43,17 +43,9 @@ _NBEST = ("nbest_starts", "nbest_ends", "nbest_scores")
 
 @dataclasses.dataclass(frozen=True)
 class AnswerPredictions:
-    """Answers to questions, by the ids of the questions.
-
-    >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
-    >>> AnswerPredictions(None, best, odds, null_threshold=0.0).answers
-    {'q1': 'the hills', 'q2': ''}
-
-    Attributes:
-        fields: the fields of `SpanAnswers` as arrays, in the order of the questions.
-        best: the best answer to each question, even where no answer is more likely.
-        null_odds: how much more likely no answer is than the best one.
-        null_threshold: odds above which there is no answer; None if every question has one.
+    """Answers to questions, by the ids of the questions. `fields` are arrays in the order of the
+    questions. `best` are the best answers, even where no answer is more likely. Where `null_odds`
+    exceed `null_threshold`, there is no answer; None says that every question has one.
     """
 
     fields: SpanAnswers
@@ -188,12 +180,9 @@ class QuestionAnswerer(TaskModel):
         return {"start": hide_padding(start, mask), "end": hide_padding(end, mask)}
 
     def own_losses(self) -> dict[str, Any]:
-        """The mean of the cross-entropies of start and end."""
+        cross_entropy = keras.losses.SparseCategoricalCrossentropy
         return {
-            "loss": {
-                name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-                for name in ("start", "end")
-            },
+            "loss": {name: cross_entropy(from_logits=True) for name in ("start", "end")},
             "loss_weights": {"start": 0.5, "end": 0.5},
         }
 
@@ -212,13 +201,11 @@ class QuestionAnswerer(TaskModel):
         return super().given_settings | found
 
     def windows(self) -> WindowPreprocessor:
-        """The preprocessor that cuts contexts into windows."""
         return WindowPreprocessor(
             self.tokenizer, self.max_length, self.stride, self.max_question_length
         )
 
     def rules(self) -> SpanRules:
-        """The rules by which answers are chosen."""
         return SpanRules(
             self.n_best, self.max_answer_length, bool(self.unanswerable), self.null_threshold or 0.0
         )
@@ -285,10 +272,7 @@ class QuestionAnswerer(TaskModel):
     def _cut(
         self, questions: tf.Tensor, contexts: tf.Tensor, spans: tf.Tensor, weights: Any = None
     ) -> tuple:
-        """The windows of some rows: inputs, the tokens where answers start and end, maybe weights.
-
-        `spans` are the bytes of the answers, int32 [batch, 2]; see `AnswerSpan.numbers`.
-        """
+        """The windows of some rows: inputs, tokens of starts and ends of answers, maybe weights."""
         windows = self.windows()((questions, contexts))
         starts, ends = find_answers(windows, spans[:, 0], spans[:, 1])
         more = () if weights is None else (tf.gather(weights, windows.rows),)
@@ -335,7 +319,6 @@ class QuestionAnswerer(TaskModel):
         return AnswerPredictions(fields, best, null_odds, threshold)
 
     def official_metrics(self, predictions: AnswerPredictions, rows: Columns) -> dict[str, float]:
-        """Those of `answer_metrics`, or of `answer_or_none_metrics` and a `null_threshold`."""
         given = given_texts(rows)
         if predictions.null_threshold is None:
             return answer_metrics(given, predictions.answers)
@@ -360,11 +343,7 @@ class QuestionAnswerer(TaskModel):
             self._functions.clear()
 
     def signatures(self) -> dict[str, Signature]:
-        """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
-        `null_score` float32, `nbest_answers` string and `nbest_scores` float32 [batch, n].
-
-        See `bert_tf.tasks.question_answering.spans.SpanAnswers`.
-        """
+        """`answer`, `start`, `end` and so on; see `SpanAnswers`, which "answers" has as a whole."""
 
         def found(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self.find(given)._asdict()
@@ -379,10 +358,8 @@ class QuestionAnswerer(TaskModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """As `signatures`, of rows that are one window each; starts and ends are tokens of the row.
-
-        Answers of the same ids count once. `start_logits` and `end_logits`, float32 [batch,
-        seq_len], are those of all tokens.
+        """As `signatures`, and all logits, of rows that are one window each. Starts and ends are
+        tokens of the row. Answers of the same ids count once.
         """
         width = 8  # characters of an id in a text that is made of ids
 
@@ -401,12 +378,7 @@ class QuestionAnswerer(TaskModel):
         return super().ids_signatures() | {"serving_default": of_ids(self, answer)}
 
     def device_form(self) -> DeviceForm:
-        """The best answer in one window, and the logits of all its tokens.
-
-        `start_logits`, `end_logits` float32 [1, seq_len]; `start`, `end` int32 [1], the first token
-        and the one after the last, -1 and -1 for no answer; `score`, `null_score` float32 [1]; see
-        `bert_tf.tasks.question_answering.spans.best_span`.
-        """
+        """The best answer in one window, see `BestSpan`, and the logits of all its tokens."""
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
             logits, rules = self.network()(features), self.rules()
@@ -426,11 +398,7 @@ class QuestionAnswerer(TaskModel):
         return DeviceForm(outputs, answer, restore)
 
     def strings_form(self) -> StringsForm:
-        """`question`, `context` -> bytes `start` to `end` of the context, int32 [1], -1 and -1 for
-        no answer, and `score`, `null_score` float32 [1].
-
-        Only the first window of a context is read.
-        """
+        """As `device_form`, with bytes of the context, of which only the first window is read."""
         form = self.device_form()
 
         def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
@@ -489,10 +457,7 @@ class QuestionAnswerer(TaskModel):
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
-    """Questions, contexts and answers of rows as in SQuAD; None if `x` is something else.
-
-    The answers are None if the rows have none.
-    """
+    """Questions, contexts and answers, maybe None, of rows as in SQuAD; None for something else."""
     if not isinstance(x, list | tuple) or not x or not isinstance(x[0], Mapping):
         return None
     for number, row in enumerate(x):
@@ -504,7 +469,7 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
 
 
 def _in_context(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """The tokens of the context in rows of ids: bool [rows, seq_len]."""
+    """bool [rows, seq_len]: the tokens of the context in rows of ids."""
     # [SEP], the last token, is none.
     follows = tf.pad(features["input_mask"][:, 1:], [[0, 0], [0, 1]])
     return (features["input_type_ids"] == 1) & (follows == 1)

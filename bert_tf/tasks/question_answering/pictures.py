@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking import plain
 from bert_tf.asking.row_files import Row, text_of
 from bert_tf.data.batching import EncodedRows, flat
 from bert_tf.data.columns import Columns
@@ -36,11 +37,8 @@ _NOTE = (
 
 
 class SpanShares(NamedTuple):
-    """How likely an answer starts and ends at each word of a context.
-
-    Attributes:
-        starts, ends: int [words], byte ranges in the context.
-        start, end: float64 [words], probabilities, each summing to 1.
+    """How likely an answer starts and ends at each word of a context. `starts`, `ends` are the
+    bytes of words, int [words]; `start`, `end` float64 [words] sum to 1.
     """
 
     starts: np.ndarray
@@ -52,11 +50,11 @@ class SpanShares(NamedTuple):
     def of(
         cls, windows: QuestionWindows, start: np.ndarray, end: np.ndarray, vocabulary: Sequence[str]
     ) -> "SpanShares":
-        """The probabilities that follow from the logits of all windows of one context.
+        """The probabilities that follow from logits, float32 [windows, seq_len], of one context.
 
         The softmax goes over all pieces of the context, since answers of all windows compete. A
-        piece has the logits, float32 [windows, seq_len], of the window in which it has most
-        context. The probabilities of a word's pieces are added.
+        piece has the logits of the window in which it has most context. The probabilities of a
+        word's pieces are added.
         """
         shown = windows.has_most_context.numpy()
         order = np.argsort(windows.pieces.numpy()[shown], kind="stable")
@@ -71,46 +69,36 @@ class SpanShares(NamedTuple):
         continues[1:] |= starts[1:] < np.maximum.accumulate(ends)[:-1]
         continues[0] = False
         first = np.flatnonzero(~continues)
-        return cls(
-            starts[first],
-            np.maximum.reduceat(ends, first),
-            *(
-                np.add.reduceat(tf.nn.softmax(logits[shown][order].astype(np.float64)), first)
-                for logits in (start, end)
-            ),
-        )
+
+        def of_words(logits: np.ndarray) -> np.ndarray:
+            shares = tf.nn.softmax(logits[shown][order].astype(np.float64))
+            return np.add.reduceat(shares, first)
+
+        ends = np.maximum.reduceat(ends, first)
+        return cls(starts[first], ends, of_words(start), of_words(end))
 
 
 def words_of(
     context: bytes, shares: SpanShares, answer: tuple[int, int]
 ) -> tuple[list[tuple[str, str, float, float, bool]], str]:
-    """The words of a context, in UTF-8, with what surrounds them.
-
-    For each word: the text before it, the word, how likely an answer starts and ends there, and
-    whether it is part of the answer, a byte range (-1, -1 for none). And the text after the last.
+    """The words of a context in UTF-8, and the text after the last. Each word has the text before
+    it, how likely an answer starts and ends there, and whether it is part of the answer, a byte
+    range (-1, -1 for none).
     """
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
-        before, word = (
-            part.decode("utf-8", "replace") for part in (context[shown:first], context[first:last])
-        )
+        before, word = plain(context[shown:first]), plain(context[first:last])
         words.append((before, word, start, end, answer[0] <= first and last <= answer[1]))
         shown = last
-    return words, context[shown:].decode("utf-8", "replace")
+    return words, plain(context[shown:])
 
 
 class _Asked(NamedTuple):
-    """A question with its answer.
-
-    Attributes:
-        windows: of its context.
-        start, end: float32 [windows, seq_len], their logits.
-        answers: each field [1] or [1, candidates].
-    """
+    """A question with its answer: windows of its context, and logits float32 [windows, seq_len]."""
 
     windows: QuestionWindows
-    start: np.ndarray
-    end: np.ndarray
+    start: tf.Tensor
+    end: tf.Tensor
     answers: SpanAnswers
 
 
@@ -136,18 +124,16 @@ class QuestionPictures(Pictures):
         # The page shows the window of a long context that has the answer.
         subject = self.subject
         question, context = text_of(row, "question"), text_of(row, "context")
-        asked = self._asked(question, context)
+        asked = self._ask([question], [context])
         place = _place(asked)
         inputs = without_padding(asked.windows.features, place.window)
         count = len(asked.windows.rows)
         title = f"window {place.window + 1} of {count}" if count > 1 else ""
-        explained = self._explained(place, inputs)
-        seen = subject.seen(title, inputs, explained, focus=place.first)
+        seen = subject.seen(title, inputs, self._explained(place, inputs), focus=place.first)
         encoded = subject.encoder.encode(inputs, training=False)
         vector = mean(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
-        answer = self._answer(asked, context)
         mark = Mark(sections.shortened(question), vector)
-        return Look((question,), answer, (seen,), (mark,))
+        return Look((question,), self._answer(asked, context), (seen,), (mark,))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[PageSection]:
         subject = self.subject
@@ -156,37 +142,26 @@ class QuestionPictures(Pictures):
         predictions = subject.model.infer(data)
         texts = [predictions.answers[id] for id in ids_of(data)]
         grades = [_grade(*each) for each in zip(given_texts(data).values(), texts, strict=True)]
-        titles = [
-            f"{question} – {text or 'no answer'}"
-            for question, text in zip(data.column("question"), texts, strict=True)
-        ]
+        pairs = zip(data.column("question"), texts, strict=True)
+        titles = [f"{question} – {text or 'no answer'}" for question, text in pairs]
         right = np.array(grades) == _GRADES.index("right")
         n_best = predictions.fields.nbest_answers.tolist()
         places = [best.index(text.encode()) for best, text in zip(n_best, texts, strict=True)]
         sure = predictions.fields.nbest_scores[np.arange(len(data)), places]
-        vectors = self._vectors(data)
+        what = "answers, whose probability is their share of the n best,"
         return [
-            *sections.by_label(vectors, titles, grades, _GRADES, marks, _NOTE),
-            sections.calibration(
-                sure, right, "answers, whose probability is their share of the n best,"
-            ),
+            *sections.by_label(self._vectors(data), titles, grades, _GRADES, marks, _NOTE),
+            sections.calibration(sure, right, what),
         ]
 
-    def _asked(self, question: str, context: str) -> _Asked:
-        """The answer, found as the served model finds it, with the logits behind it."""
-        windows, start, end, answers = self._ask([question], [context])
-        return _Asked(
-            windows, start.numpy(), end.numpy(), SpanAnswers(*(each.numpy() for each in answers))
-        )
-
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)
-    def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
-        """The windows of a context, the logits of starts and ends, and the answers."""
+    def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> _Asked:
+        """The answer, found as the served model finds it, with the logits behind it."""
         model = self.subject.model
         windows = self._windows((questions, contexts))
         logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
         start, end = logits["start"], logits["end"]
-        return windows, start, end, decode(start, end, windows, contexts, self._rules)
+        return _Asked(windows, start, end, decode(start, end, windows, contexts, self._rules))
 
     def _explained(self, place: _Place, inputs: Inputs) -> list[Importances]:
         subject = self.subject
@@ -202,18 +177,13 @@ class QuestionPictures(Pictures):
         return subject.explain([of], inputs, score)
 
     def _answer(self, asked: _Asked, context: str) -> Markup:
-        """The context with the answer, and the likeliest answers."""
         answers, rules = asked.answers, self._rules
-        shares = SpanShares.of(
-            asked.windows, asked.start, asked.end, self.subject.tokenizer.vocabulary
-        )
+        start, end = asked.start.numpy(), asked.end.numpy()
+        shares = SpanShares.of(asked.windows, start, end, self.subject.tokenizer.vocabulary)
         span = int(answers.start[0]), int(answers.end[0])
-        best = zip(answers.nbest_answers[0], answers.nbest_scores[0].tolist(), strict=True)
-        likeliest = [
-            (text.decode("utf-8", "replace") or "(no answer)", share)
-            for text, share in best
-            if share
-        ]
+        texts = [plain(text) or "(no answer)" for text in answers.nbest_answers[0].numpy()]
+        best = zip(texts, answers.nbest_scores[0].numpy().tolist(), strict=True)
+        likeliest = [(text, share) for text, share in best if share]
         return _TEMPLATE.answer(
             *words_of(context.encode(), shares, span),
             likeliest[:_SHOWN],
@@ -232,22 +202,21 @@ class QuestionPictures(Pictures):
 
 def _place(asked: _Asked) -> _Place:
     """The place of the answer; no answer is [CLS] of the window that makes it least likely."""
-    windows, answers = asked.windows, asked.answers
+    windows, start, end = asked.windows, int(asked.answers.start[0]), int(asked.answers.end[0])
     starts, ends = windows.starts.numpy(), windows.ends.numpy()
-    begins = (starts == answers.start[0]) & windows.has_most_context.numpy()
-    begins &= (ends == answers.end[0]).any(axis=1, keepdims=True)
-    if answers.start[0] < 0 or not begins.any():
-        return _Place(int((asked.start[:, 0] + asked.end[:, 0]).argmin()), 0, 0)
+    begins = (starts == start) & windows.has_most_context.numpy()
+    begins &= (ends == end).any(axis=1, keepdims=True)
+    if start < 0 or not begins.any():
+        return _Place(int(tf.argmin(asked.start[:, 0] + asked.end[:, 0])), 0, 0)
     window, first = (int(each[0]) for each in np.nonzero(begins))
-    last = int(np.flatnonzero(ends[window] == answers.end[0])[-1])
+    last = int(np.flatnonzero(ends[window] == end)[-1])
     return _Place(window, first, last)
 
 
 def _grade(given: Sequence[str], text: str) -> int:
     """Whether an answer is right, as a place in `_GRADES`."""
     if not text or not given:
-        grade = "wrong" if text or given else "right"
-    else:
-        found = answer_metrics({"": given}, {"": text})
-        grade = "right" if found["exact_match"] else "partly right" if found["f1"] else "wrong"
+        return _GRADES.index("wrong" if text or given else "right")
+    found = answer_metrics({"": given}, {"": text})
+    grade = "right" if found["exact_match"] else "partly right" if found["f1"] else "wrong"
     return _GRADES.index(grade)

@@ -67,10 +67,6 @@ class QuestionAnswering(Task):
         WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
 
     def read(self, path: Path) -> Columns:
-        """The questions of a file, or of TFDS where no file has such a name.
-
-        Other than those of the training and dev files, they may all lack answers.
-        """
         if self.data.format == "tfds" and not is_file(path):
             rows = read_tfds(str(path.parent), path.name)
         elif arrow.reads(path, self.data.format):
@@ -100,18 +96,12 @@ class QuestionAnswering(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes `name`.json as the official scripts read it, and the n best.
-
-        `name`_nbest.json holds the n best with probabilities and logits in the reference's form.
+        """Writes `name`.json as the official scripts read it, and the n best as the reference does.
         For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
         `name`_best_answers.json the answers before it is decided whether there is none.
         """
-        n_best = _n_best(predictions.fields, self.data.unanswerable)
-        ids = ids_of(rows)
-        files: dict[str, Any] = {
-            "": predictions.answers,
-            "_nbest": dict(zip(ids, n_best, strict=True)),
-        }
+        n_best = zip(ids_of(rows), _n_best(predictions.fields, self.data.unanswerable), strict=True)
+        files: dict[str, Any] = {"": predictions.answers, "_nbest": dict(n_best)}
         if self.data.unanswerable:
             files |= {"_best_answers": predictions.best, "_null_odds": predictions.null_odds}
         for ending, content in files.items():

@@ -20,19 +20,8 @@ from bert_tf.text.windows import QuestionWindows
 
 @dataclasses.dataclass(frozen=True)
 class SpanRules:
-    """The rules by which answers are chosen; the defaults are the reference's.
-
-    >>> SpanRules(n_best=5).candidates, SpanRules(n_best=5, unanswerable=True).candidates
-    (5, 6)
-
-    Attributes:
-        n_best: starts and ends to combine in each window, and answers to return.
-        max_answer_length: most pieces of an answer.
-        unanswerable: whether "no answer" is an answer.
-        null_threshold: no answer is given if its score is more than this above the best answer's.
-
-    Raises:
-        UserError: `n_best` or `max_answer_length` is not positive.
+    """The rules by which answers are chosen; the defaults are the reference's. `n_best` counts the
+    starts and ends to combine in each window, and the answers to return.
     """
 
     n_best: int = 20
@@ -107,24 +96,7 @@ def decode(
     contexts: tf.Tensor,
     rules: SpanRules,
 ) -> SpanAnswers:
-    """The answers that follow from the logits of all windows.
-
-    >>> from bert_tf.text import Tokenizer, WindowPreprocessor
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
-    >>> contexts = tf.constant(["The cat sat."])
-    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
-    >>> windows = preprocess((["Who"], contexts))  # [CLS] who [SEP] the cat sat . [SEP]
-    >>> start, end = tf.one_hot([3], 8, on_value=5.0), tf.one_hot([4], 8, on_value=5.0)
-    >>> found = decode(start, end, windows, contexts, SpanRules(n_best=2))
-    >>> found.answer.numpy().tolist(), found.start.numpy().tolist(), found.end.numpy().tolist()
-    ([b'The cat'], [0], [7])
-
-    Args:
-        start_logits, end_logits: float32 [windows, seq_len].
-        windows: of these contexts.
-        contexts: string [batch].
-        rules: how to choose.
-    """
+    """The answers that follow from the logits, float32 [windows, seq_len], of all windows."""
     # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
     with tf.device("/CPU:0"):
         batch = tf.size(contexts)
@@ -144,10 +116,9 @@ def decode(
 class BestSpan(NamedTuple):
     """The best answer in one window; no answer is from -1 to -1.
 
-    Attributes:
-        start, end: int32 [1], its first token and the one after its last.
-        score: float32 [1], its probability among all spans, and no answer where that is one.
-        null_score: float32 [1], the score of no answer: start and end at [CLS].
+    `start` and `end` are its first token and the one after its last, int32 [1]; `score` float32 [1]
+    its probability among all spans, and no answer where that is one; `null_score` float32 [1] the
+    score of no answer: start and end at [CLS].
     """
 
     start: tf.Tensor
@@ -159,18 +130,8 @@ class BestSpan(NamedTuple):
 def best_span(
     start_logits: tf.Tensor, end_logits: tf.Tensor, is_context: tf.Tensor, rules: SpanRules
 ) -> BestSpan:
-    """The best answer in one window, by operations that LiteRT has.
-
-    >>> start, end = tf.constant([[0.0, 1.0, 5.0, 1.0]]), tf.constant([[0.0, 9.0, 2.0, 4.0]])
-    >>> is_context = tf.constant([[False, True, True, True]])
-    >>> span = best_span(start, end, is_context, SpanRules(max_answer_length=2))
-    >>> span.start.numpy(), span.end.numpy()  # [1, 2) has the score 10, [2, 4) has 9
-    (array([1], dtype=int32), array([2], dtype=int32))
-
-    Args:
-        start_logits, end_logits: float32 [1, seq_len].
-        is_context: bool [1, seq_len], the tokens that an answer may hold.
-        rules: how to choose; of `n_best` all are considered.
+    """The best answer in one window, by operations that LiteRT has; all spans are considered.
+    Logits are float32, `is_context` bool, both [1, seq_len].
     """
     start = tf.where(is_context, start_logits, PADDING_SCORE)
     end = tf.where(is_context, end_logits, PADDING_SCORE)
@@ -214,22 +175,12 @@ def _over_answers(
 
 def _form(rules: SpanRules) -> SpanAnswers:
     """The tensor specs of one row's `SpanAnswers`."""
-    text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
-    place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.candidates], tf.float32)
+    kinds = (tf.string, tf.int32, tf.float32)
+    text, place, number = (tf.TensorSpec([], kind) for kind in kinds)
+    texts, places, numbers = (tf.TensorSpec([rules.candidates], kind) for kind in kinds)
+    n_best = (texts, numbers, places, places, numbers, numbers)
     return SpanAnswers(
-        answer=text,
-        start=place,
-        end=place,
-        score=number,
-        null_score=number,
-        nbest_answers=tf.TensorSpec([rules.candidates], tf.string),
-        nbest_scores=numbers,
-        nbest_starts=tf.TensorSpec([rules.candidates], tf.int32),
-        nbest_ends=tf.TensorSpec([rules.candidates], tf.int32),
-        nbest_start_logits=numbers,
-        nbest_end_logits=numbers,
-        best_answer=text,
-        null_odds=number,
+        text, place, place, number, number, *n_best, best_answer=text, null_odds=number
     )
 
 
@@ -240,19 +191,16 @@ def _candidates(
     batch: tf.Tensor,
     rules: SpanRules,
 ) -> tuple[tf.Tensor, _Spans]:
-    """Every span that may be an answer, with its window, in the order of the windows.
-
-    A row without such a span gets the best token of each window, so that there is always an answer;
-    the reference says "empty" there.
+    """Every span that may be an answer, with its window, in the order of the windows. A row without
+    any gets the best token of each window, so that there is always an answer; the reference says
+    "empty" there.
     """
     size = tf.minimum(rules.n_best, tf.shape(start_logits)[1])
     both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))
     token = tf.argmax(both, axis=1, output_type=tf.int32)[:, None]
     # The token comes after the best starts and ends, and is paired with itself only.
-    start, end = (
-        tf.concat([tf.math.top_k(each, size).indices, token], axis=1)
-        for each in (start_logits, end_logits)
-    )
+    best = (tf.math.top_k(each, size).indices for each in (start_logits, end_logits))
+    start, end = (tf.concat([each, token], axis=1) for each in best)
     is_token = tf.range(size + 1) == size
     may_start = tf.gather(windows.has_most_context, start, batch_dims=1)[:, :, None]
     may_end = tf.gather(windows.pieces >= 0, end, batch_dims=1)[:, None, :]

@@ -38,26 +38,15 @@ COLUMNS = (TextColumn("question"), TextColumn("context"))
 
 @dataclasses.dataclass(frozen=True)
 class AnswerSpan(Target):
-    """The part of the context that answers the question, or none.
-
-    >>> columns = ["Where?"], ["In the café."]
-    >>> rows = Columns(("question", "context"), columns, [{"text": "café", "start": 7}])
-    >>> rows = rows.checked(COLUMNS, AnswerSpan())
-    >>> rows.targets, AnswerSpan().numbers(rows).tolist()  # é has two bytes
-    ([(Answer(text='café', start=7),)], [[7, 12]])
-
-    Attributes:
-        unanswerable: whether a context may hold no answer; None if that is not known.
-    """
+    """The part of the context that answers the question, or none; `unanswerable` may be unknown."""
 
     unanswerable: bool | None = None
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
 
     def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[Answer, ...]:
-        """A row has one answer, several in a list, or none.
-
-        Those with a start must be there. Others start where they occur, if they do so once.
+        """A row has one answer, several in a list, or none. An answer without a start must occur
+        once.
         """
         place, context = rows.at(row, self.what), plain(rows.column("context")[row])
         if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
@@ -70,9 +59,8 @@ class AnswerSpan(Target):
                     f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
                     "each text"
                 )
-            several: list[Any] = [
-                {"text": t, "start": s} for t, s in zip(texts, starts, strict=True)
-            ]
+            pairs = zip(texts, starts, strict=True)
+            several: list[Any] = [{"text": text, "start": start} for text, start in pairs]
         elif isinstance(given, list | tuple | np.ndarray) and not isinstance(given, Answer):
             several = list(given)
         else:
@@ -100,39 +88,23 @@ class AnswerSpan(Target):
         return tuple(found)
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
-
-        A row whose answers are not known has the whole context.
-
-        Raises:
-            UserError: there is no answer, but there has to be one.
+        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none. A
+        row whose answers are not known has the whole context.
         """
         if self.unanswerable is False and () in rows.known_targets():
             raise UserError(
                 f"{rows.at(rows.known_targets().index(()), self.what)} is missing, but the model "
                 "always answers; give the answer, or create the model with unanswerable=True"
             )
-        return np.array(
-            [
-                (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)
-                for answers, context in zip(
-                    rows.known_targets(), rows.column("context"), strict=True
-                )
-            ],
-            np.int32,
-        )
+        spans = [
+            (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)
+            for answers, context in zip(rows.known_targets(), rows.column("context"), strict=True)
+        ]
+        return np.array(spans, np.int32)
 
 
 def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
-    """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
-
-    This is the first answer that is in the context at its offset; -1 and -1 if there is none.
-
-    >>> answer_bytes([Answer("café", 7)], "In the café.")  # é has two bytes
-    (7, 12)
-    >>> answer_bytes([Answer("café", 6)], "In the café.")
-    (-1, -1)
-    """
+    """The bytes, in UTF-8, of the first answer that is at its offset; -1 and -1 if none is."""
     whole = plain(context)
     for text, start in answers:
         if text.strip() and start >= 0 and whole.startswith(text, start):
@@ -142,17 +114,7 @@ def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
 
 
 def usable(rows: Columns) -> Columns:
-    """The questions to learn from; a message names others, whose answer has no known place.
-
-    >>> columns = ["Who?", "Who?"], ["A cat and a dog.", "A cat and a cat."]
-    >>> rows = Columns(("question", "context"), columns, ["cat", "cat"])
-    >>> rows = rows.checked(COLUMNS, AnswerSpan())
-    >>> usable(rows).targets
-    [(Answer(text='cat', start=2),)]
-
-    Raises:
-        UserError: no question is left.
-    """
+    """The questions to learn from; a message names others, whose answer has no known place."""
     pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
     lost = {
         row: answers[0].text
@@ -183,21 +145,12 @@ def _only_place(text: str, context: str) -> int:
 
 
 def ids_of(rows: Columns) -> list[str]:
-    """The ids of questions; without ids their numbers.
-
-    >>> ids_of(Columns(("question", "context"), (["Where?"], ["In the hills."])))
-    ['0']
-    """
+    """The ids of questions; without ids their numbers."""
     return list(map(str, range(len(rows)) if rows.ids is None else rows.ids))
 
 
 def given_texts(rows: Columns) -> dict[str, list[str]]:
-    """The texts of the answers of each question, by its id.
-
-    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
-    >>> given_texts(Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"]))
-    {'q1': ['café']}
-    """
+    """The texts of the answers of each question, by its id."""
     pairs = zip(ids_of(rows), rows.known_targets("answers"), strict=True)
     return {id: [text for text, _ in answers] for id, answers in pairs}
 
@@ -227,9 +180,8 @@ def read_squad(path: Path) -> Columns:
         question = whole_text(value_at(path, place, row, "question", str))
         id = place if row.get("id") is None else whole_text(value_at(path, place, row, "id", str))
         answers = _answers(path, place, row, context)
-        if id in places:
+        if places.setdefault(id, place) != place:
             raise UserError(f"{path}: {places[id]} and {place} have the same id")
-        places[id] = place
         found.append((id, question, context, answers))
         is_labelled = is_labelled or bool(answers or row.get("is_impossible"))
     rows = _columns(found, str(path), path)
@@ -237,11 +189,7 @@ def read_squad(path: Path) -> Columns:
 
 
 def read_tfds(name: str, split: str) -> Columns:
-    """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0.
-
-    Raises:
-        UserError: there is no such data set or split, or it has other features.
-    """
+    """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0."""
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
     for feature in ("id", "question", "context", "answers"):
@@ -253,29 +201,14 @@ def read_tfds(name: str, split: str) -> Columns:
     for row in rows:
         # The lists of TFDS's own mock data have different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
-        known = tuple(Answer(_decoded(text), int(start)) for text, start in answers)
-        id, question, context = (_decoded(row[key]) for key in ("id", "question", "context"))
-        given = () if row.get("is_impossible") else known
-        found.append((id, question, context, given))
+        known = tuple(Answer(plain(text), int(start)) for text, start in answers)
+        id, question, context = (plain(row[key]) for key in ("id", "question", "context"))
+        found.append((id, question, context, () if row.get("is_impossible") else known))
     return _columns(found, source, Path(name) / split)
 
 
 def read_arrow(path: Path) -> Columns:
-    """The questions of a table of Arrow: `question`, `context`, maybe `answers` and `id`.
-
-    Answers are as `datasets` has those of SQuAD, or in any form that `AnswerSpan` takes; without
-    any, the context holds none.
-
-    >>> import pyarrow.parquet
-    >>> answers = [{"text": ["café"], "answer_start": [7]}]
-    >>> columns = {"question": ["Where?"], "context": ["In the café."], "answers": answers}
-    >>> pyarrow.parquet.write_table(pyarrow.table(columns), "train.parquet")
-    >>> read_arrow(Path("train.parquet")).targets
-    [(Answer(text='café', start=7),)]
-
-    Raises:
-        UserError: as `arrow.read`; a column or an answer is not as it should be.
-    """
+    """The questions of a table, with `question`, `context`, and maybe `answers` and `id`."""
     table = arrow.read(path)
     table.check_texts(["question", "context"])
     names = ["question", "context", *({"id", "answers"} & {*table.names})]
@@ -289,26 +222,17 @@ def read_arrow(path: Path) -> Columns:
 
 
 def _columns(found: Sequence[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:
-    """Ids, questions, contexts and answers as rows."""
     if not found:
         raise UserError(f"{source} has no questions")
     ids, questions, contexts, answers = columns_of_rows(found, 4)
     answers = [*answers]
-    are_unknown = all(each is None for each in answers)
+    targets = None if all(each is None for each in answers) else answers
     names = tuple(column.name for column in COLUMNS)
-    targets = None if are_unknown else answers
     return Columns(names, (questions, contexts), targets, source, ids=ids, path=path)
 
 
 def squad_json(articles: Sequence[tuple[str, Columns]]) -> str:
-    """The JSON of version 1.1, with a paragraph for each question, from titles and questions.
-
-    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
-    >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])
-    >>> written = json.loads(squad_json([("Places", rows)]))
-    >>> written["data"][0]["paragraphs"][0]["qas"]
-    [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
-    """
+    """The JSON of version 1.1, with a paragraph for each question, from titles and questions."""
 
     def paragraphs(rows: Columns) -> Iterator[dict[str, Any]]:
         targets = rows.targets or [()] * len(rows)
@@ -321,7 +245,6 @@ def squad_json(articles: Sequence[tuple[str, Columns]]) -> str:
 
 
 def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
-    """The JSON of every question, after its place in the file and its context."""
     for a, article in enumerate(value_at(path, "", content, "data", list)):
         of_article = f"data[{a}]"
         paragraphs = value_at(path, of_article, article, "paragraphs", list)
@@ -351,7 +274,3 @@ def _answers(
     # Files whose answers are kept secret have empty lists too.
     is_secret = not answers and row.get("is_impossible") is False
     return None if is_secret else tuple(answers)
-
-
-def _decoded(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

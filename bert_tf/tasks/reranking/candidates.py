@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import keras
 import numpy as np
 
 from bert_tf.asking import plain
@@ -19,16 +20,16 @@ _MEASURES = ("ndcg@10", "mrr@10", "map")
 COLUMNS = (TextColumn("query"), GroupColumn("passages"))
 # Queries whose loss is computed at a time.
 _CHUNK = 64
+# What is said of a relevance that binary cross-entropy does not take.
+OUTSIDE = (
+    "is outside 0 to 1, which binary cross-entropy requires; scale it, or choose the loss "
+    "mean_squared_error"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Relevance(Target):
-    """A number for each passage of a query, the greater the better.
-
-    >>> rows = Columns(("query", "passages"), (["who"], [["a cat", "a log"]]), [[1, 0.5]])
-    >>> Relevance().numbers(rows.checked(COLUMNS, Relevance())).tolist()
-    [[1.0, 0.5]]
-    """
+    """A number for each passage of a query, the greater the better."""
 
     what: ClassVar[str] = "relevance"
     plural: ClassVar[str] = "relevances"
@@ -59,62 +60,34 @@ class Relevance(Target):
 
 
 def keys_of(rows: Columns, row: int) -> tuple[str, tuple[str, ...]]:
-    """What identifies the query and the passages of a row: their ids, or else the texts.
-
-    >>> keys_of(Columns(("query", "passages"), (["who"], [["a cat"]]), ids=[("q7", ())]), 0)
-    ('q7', ('a cat',))
-    """
+    """What identifies the query and the passages of a row: their ids, or else the texts."""
     query, passages = (column[row] for column in rows.values)
     query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
     return query_id or plain(query), tuple(passage_ids or map(plain, passages))
 
 
 def has_lists(rows: Columns) -> bool:
-    """Whether a query has more than one passage.
-
-    >>> has_lists(Columns(("query", "passages"), (["who"], [["a cat", "a log"]])))
-    True
-    """
+    """Whether a query has more than one passage."""
     return any(len(each) > 1 for each in rows.column("passages"))
 
 
 def default_loss(are_lists: bool) -> RankingLoss:
-    """The loss of rows that name none: ListNet if there are lists, else binary cross-entropy.
-
-    >>> default_loss(are_lists=True).name, default_loss(are_lists=False).name
-    ('list_net', 'binary_cross_entropy')
-    """
+    """The loss of rows that name none: ListNet if there are lists, else binary cross-entropy."""
     return ListNetLoss() if are_lists else BinaryCrossEntropyLoss()
 
 
 def check_loss(rows: Columns, loss: Any) -> None:
-    """Raises UserError if rows do not fit the loss; losses of other programs take all rows.
-
-    >>> rows = Columns(("query", "passages"), (["who sat"], [["a cat"]]), [(3.0,)])
-    >>> check_loss(rows, BinaryCrossEntropyLoss())
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: row 0: relevance 3.0 is outside 0 to 1, ...
-    """
+    """Raises UserError if rows do not fit the loss; losses of other programs take all rows."""
     if isinstance(loss, BinaryCrossEntropyLoss):
         for row, values in enumerate(rows.known_targets()):
             for value in values or ():
                 if not 0 <= value <= 1:
-                    raise UserError(
-                        f"{rows.where(row)}: relevance {value} is outside 0 to 1, which binary "
-                        "cross-entropy requires; scale it, or choose the loss mean_squared_error"
-                    )
+                    raise UserError(f"{rows.where(row)}: relevance {value} {OUTSIDE}")
     check_has_lists(loss, has_lists(rows))
 
 
 def check_has_lists(loss: Any, are_lists: bool) -> None:
-    """Raises UserError if a loss compares passages, and no query has more than one.
-
-    >>> check_has_lists(ListNetLoss(), are_lists=False)
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the loss list_net compares the passages of a query, ...
-    """
+    """Raises UserError if a loss compares passages, and no query has more than one."""
     if getattr(loss, "compares", False) and not are_lists:
         raise UserError(
             f"the loss {loss.name} compares the passages of a query, but each query has one; give "
@@ -123,13 +96,7 @@ def check_has_lists(loss: Any, are_lists: bool) -> None:
 
 
 def grouped(rows: Columns) -> Columns:
-    """The rows of the same query as one; a passage that occurs twice has its highest relevance.
-
-    >>> names, queries = ("query", "passages"), ["who", "who"]
-    >>> rows = Columns(names, (queries, [["a"], ["b", "a"]]), [(0.0,), (2.0, 1.0)])
-    >>> grouped(rows).values, grouped(rows).targets
-    ((['who'], [['a', 'b']]), [(1.0, 2.0)])
-    """
+    """The rows of the same query as one; a passage that occurs twice has its highest relevance."""
     firsts: dict[str, int] = {}
     texts: dict[str, dict[str, str]] = {}
     degrees: dict[str, dict[str, float]] = {}
@@ -154,37 +121,16 @@ def grouped(rows: Columns) -> Columns:
 
 
 def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.ndarray:
-    """float32 [rows, longest]: rows of different lengths in a table.
-
-    >>> padded([[1.0], [2.0, 3.0]], float("nan")).tolist()
-    [[1.0, nan], [2.0, 3.0]]
-    """
-    table = np.full((len(rows), max(map(len, rows))), padding, np.float32)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return table
+    """float32 [rows, longest]: rows of different lengths in a table."""
+    return keras.utils.pad_sequences(rows, dtype="float32", padding="post", value=padding)
 
 
 def ranking_metrics(
     logits: Sequence[np.ndarray], rows: Columns, loss: RankingLoss | None = None
 ) -> dict[str, float]:
-    """How good the scores of passages are.
-
-    >>> columns = ["who sat"], [["a log", "a cat"]]
-    >>> rows = Columns(("query", "passages"), columns, [(0.0, 1.0)])
-    >>> metrics = ranking_metrics([np.array([0.0, -1.0])], rows)
-    >>> {name: round(value, 2) for name, value in metrics.items()}
-    {'ndcg@10': 0.63, 'mrr@10': 0.5, 'map': 0.5, 'loss': 1.04}
-
-    Args:
-        logits: float32 [passages] of each row.
-        rows: with relevance; those of the same query are ranked together. A fraction counts as the
-            nearest whole number, and a negative one as 0.
-        loss: the loss; None is `default_loss`.
-
-    Returns:
-        `ndcg@10`, `mrr@10` and `map`, see `retrieval_metrics`; and `loss`, over the rows as they
-        are. A binary cross-entropy is left out where a relevance is outside 0 to 1.
+    """`ndcg@10`, `mrr@10`, `map` and `loss` of logits, float32 [passages] of each row. Rows of the
+    same query are ranked together. A relevance is rounded, and at least 0. A binary cross-entropy
+    is left out where a relevance is outside 0 to 1.
     """
     found: dict[str, dict[str, float]] = {}
     relevant: dict[str, dict[str, int]] = {}
@@ -192,8 +138,7 @@ def ranking_metrics(
     for row, (row_logits, values) in enumerate(zip(logits, numbers, strict=True)):
         query, keys = keys_of(rows, row)
         scores, degrees = found.setdefault(query, {}), relevant.setdefault(query, {})
-        judged = zip(keys, row_logits, values, strict=True)
-        for key, score, value in judged:
+        for key, score, value in zip(keys, row_logits, values, strict=True):
             scores[key] = float(score)
             degrees[key] = max(degrees.get(key, 0), math.floor(value + 0.5))
     measured = retrieval_metrics(found, relevant)
@@ -202,16 +147,10 @@ def ranking_metrics(
     values = [value for row in numbers for value in row]
     if isinstance(loss, BinaryCrossEntropyLoss) and not 0 <= min(values) <= max(values) <= 1:
         return metrics
-    return metrics | {"loss": _loss(loss, logits, numbers)}
-
-
-def _loss(
-    loss: RankingLoss, logits: Sequence[np.ndarray], numbers: Sequence[Sequence[float]]
-) -> float:
     total, counted = 0.0, 0.0
     for start in range(0, len(numbers), _CHUNK):
         part = slice(start, start + _CHUNK)
         relevance = padded(numbers[part], np.nan)
         total += float(np.sum(loss.sums(relevance, padded(logits[part], 0.0))))
         counted += float(np.sum(loss.counts(relevance)))
-    return total / max(counted, 1.0)
+    return metrics | {"loss": total / max(counted, 1.0)}

@@ -14,8 +14,6 @@ from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 
 FORMATS = (*tables.FORMATS, *arrow.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
-# The folder of the files of judgements.
-_QRELS = "qrels"
 
 
 def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int = 0) -> Columns:
@@ -42,10 +40,11 @@ def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int 
     """
     if file_format == "beir":
         return _beir(path, negatives, seed)
-    unit = "row" if arrow.reads(path, file_format) else "line"
-    reader = _named if unit == "row" or file_format == "jsonl" else _table
-    found = _triples(path) if file_format == "triples" else reader(path, file_format)
-    rows = Columns.of_file(path, ("query", "passages"), found, unit=unit)
+    is_arrow = arrow.reads(path, file_format)
+    readers = {"triples": _triples, "jsonl": _named}
+    read = _named if is_arrow else readers.get(file_format, _table)
+    unit = "row" if is_arrow else "line"
+    rows = Columns.of_file(path, ("query", "passages"), read(path, file_format), unit=unit)
     return rows.checked((TextColumn("query", may_be_empty=False), COLUMNS[1]), Relevance())
 
 
@@ -55,15 +54,11 @@ _Row = tuple[int, Any, Any, Any]
 def _table(path: Path, file_format: str) -> Iterator[_Row]:
     for line, row in tables.read_table(path, file_format, _TEXTS, optional=(_RELEVANCE,)):
         given = row.get(_RELEVANCE, "").strip()
-        yield (
-            line,
-            row["query"],
-            [row["passage"]],
-            [Relevance().from_text(given)] if given else None,
-        )
+        relevance = [Relevance().from_text(given)] if given else None
+        yield line, row["query"], [row["passage"]], relevance
 
 
-def _triples(path: Path) -> Iterator[_Row]:
+def _triples(path: Path, _: str) -> Iterator[_Row]:
     for line, (query, *passages) in read_triples(path):
         yield line, query, passages, (1.0, 0.0)
 
@@ -90,24 +85,25 @@ def _named(path: Path, file_format: str) -> Iterator[_Row]:
 
 def _beir(path: Path, negatives: int, seed: int) -> Columns:
     """The judged passages of each query, and passages that are drawn from the corpus."""
-    if path.parent.name != _QRELS:
+    if path.parent.name != "qrels":
         raise UserError(
-            f"{path} is not a judgement file of a BEIR folder; give FOLDER/{_QRELS}/SPLIT.tsv"
+            f"{path} is not a judgement file of a BEIR folder; give FOLDER/qrels/SPLIT.tsv"
         )
     collection = read_beir(path.parent.parent, path.stem)
     ids, draw = [*collection.passages], random.Random(seed)
-    judged_ids = []
+    relevance = {}
     for query, judged in collection.relevant.items():
         # So many that enough are left without those that are judged.
         drawn = draw.sample(range(len(ids)), min(negatives + len(judged), len(ids)))
         others = [ids[place] for place in drawn if ids[place] not in judged][:negatives]
-        judged_ids.append((query, judged | dict.fromkeys(others, 0)))
-    passages = [[collection.passages[each] for each in degrees] for _, degrees in judged_ids]
+        relevance[query] = judged | dict.fromkeys(others, 0)
+    queries = [collection.queries[query] for query in relevance]
+    passages = [[collection.passages[each] for each in judged] for judged in relevance.values()]
     return Columns(
         names=("query", "passages"),
-        values=([collection.queries[query] for query, _ in judged_ids], passages),
-        targets=[tuple(map(float, degrees.values())) for _, degrees in judged_ids],
+        values=(queries, passages),
+        targets=[tuple(map(float, judged.values())) for judged in relevance.values()],
         source=str(path),
-        ids=[(query, tuple(degrees)) for query, degrees in judged_ids],
+        ids=[(query, tuple(judged)) for query, judged in relevance.items()],
         path=path,
     )

@@ -21,11 +21,9 @@ _LEAST_DCG = 1e-10
 
 
 class RankingLoss(keras.losses.Loss):
-    """A loss that divides a sum over queries by what is counted in them.
-
-    It takes the relevance, float32 [queries, passages], NaN where a query has fewer passages, and
-    the logits of the same shape. A `Reranker` counts over the whole batch, also if the batch is
-    shared by devices or accumulated in parts.
+    """A loss that divides a sum over queries by what is counted in them, in the whole batch. It
+    takes the relevance, float32 [queries, passages], NaN where a query has fewer passages, and the
+    logits of the same shape.
     """
 
     # The name by which `fit` takes it.
@@ -122,7 +120,6 @@ class ListNetLoss(RankingLoss):
         return tf.nn.softmax_cross_entropy_with_logits(wanted, hide_padding(logits, mask))
 
     def counts(self, relevance: tf.Tensor) -> tf.Tensor:
-        """One for each query."""
         return tf.ones_like(relevance[:, 0])
 
 
@@ -164,7 +161,6 @@ class LambdaLoss(RankingLoss):
         return tf.reduce_sum(tf.where(is_pair, losses, 0.0), axis=(1, 2))
 
     def counts(self, relevance: tf.Tensor) -> tf.Tensor:
-        """The pairs of each query."""
         return tf.reduce_sum(tf.cast(_is_pair(relevance), tf.float32), axis=(1, 2))
 
 
@@ -175,14 +171,7 @@ LOSSES: dict[str, type[RankingLoss]] = {
 
 
 def loss_of(given: Any) -> keras.losses.Loss:
-    """A loss by its name, or as it is.
-
-    >>> loss_of("list_net").name
-    'list_net'
-
-    Raises:
-        UserError: it is neither a loss nor the name of one.
-    """
+    """A loss by its name, or as it is."""
     if isinstance(given, str) and given in LOSSES:
         return LOSSES[given]()
     if isinstance(given, keras.losses.Loss):

@@ -18,15 +18,7 @@ from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import long_texts
 from bert_tf.tasks.fitting import check_not_compiled
-from bert_tf.tasks.reranking.candidates import (
-    COLUMNS,
-    Relevance,
-    check_has_lists,
-    check_loss,
-    default_loss,
-    has_lists,
-    ranking_metrics,
-)
+from bert_tf.tasks.reranking import candidates
 from bert_tf.tasks.reranking.losses import ACTIVATIONS, BinaryCrossEntropyLoss, RankingLoss, loss_of
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
@@ -68,7 +60,7 @@ class Reranker(GroupModel):
         UserError: an unknown activation, or settings of windows without windows.
     """
 
-    columns = COLUMNS
+    columns = candidates.COLUMNS
     answer_names = ("order", "scores")
     padded_lists = (("order", "scores"),)
     setting_names = ("activation", "max_length")
@@ -101,8 +93,6 @@ class Reranker(GroupModel):
         # The loss that the next `compile` takes unless it is given one.
         self._next_loss: Any = None
 
-    # ---- Training -----------------------------------------------------------------------------
-
     def fit(self, *args: Any, loss: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Keras's `fit`, on strings or on ids; see `TaskModel`.
 
@@ -126,16 +116,14 @@ class Reranker(GroupModel):
             self._next_loss = None
 
     def own_losses(self) -> dict[str, Any]:
-        """The loss of `fit`, or binary cross-entropy."""
         return {"loss": self._next_loss or BinaryCrossEntropyLoss()}
 
     def _loss_to_learn(self) -> Any:
-        """The loss of a model that the user has compiled, or else that of `fit`."""
         return self.loss if self.is_compiled_by_user() else self.own_losses()["loss"]
 
     def _decide_loss(self, are_lists: bool) -> Any:
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
-        self._next_loss = self._next_loss or default_loss(are_lists)
+        self._next_loss = self._next_loss or candidates.default_loss(are_lists)
         return self._loss_to_learn()
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
@@ -146,7 +134,6 @@ class Reranker(GroupModel):
         return [Matched("values", logits[..., tf.newaxis], share)]
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """Rows, and what the loss counts in them."""
         sums = super().replica_sums(y)
         if isinstance(self.loss, RankingLoss):
             sums["counted"] = tf.reduce_sum(self.loss.counts(y))
@@ -166,11 +153,9 @@ class Reranker(GroupModel):
         own = tf.reduce_sum(losses) / tf.maximum(sums["counted"], 1.0)
         return tf.add_n([own, *(share * tf.reduce_sum(added) for added in self.losses)])
 
-    # ---- Rows ---------------------------------------------------------------------------------
-
     @property
-    def target(self) -> Relevance:
-        return Relevance()
+    def target(self) -> candidates.Relevance:
+        return candidates.Relevance()
 
     def given(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Columns:
         # A passage may be one string, and strings "" at the end of a list are padding.
@@ -179,57 +164,48 @@ class Reranker(GroupModel):
             columns = tuple(x[name] for name in names if name in x)
         if isinstance(columns, tuple) and len(columns) == 2:
             groups = as_list(columns[1], names[1])
+            given = y if y is None else as_list(y, "relevance")
             if groups and is_text(groups[0]):
                 TextColumn("passage").checked(groups, Columns(names, (groups,)))
-                y = y if y is None else [[each] for each in as_list(y, "relevance")]
+                y = given and [[each] for each in given]
                 groups = [[each] for each in groups]
             else:
-                y = y if y is None else _without_padding(as_list(y, "relevance"), groups)
+                y = given and _without_padding(given, groups)
                 groups = list(map(_padding_removed, groups))
             x = columns[0], groups
         return super().given(x, y, *args, **kwargs)
 
     def learn_from(self, rows: Columns) -> None:
-        # The first rows decide the loss, unless it was given.
-        check_loss(rows, self._decide_loss(has_lists(rows)))
+        candidates.check_loss(rows, self._decide_loss(candidates.has_lists(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
         super()._learn_from_dataset(dataset, steps)
         x = dataset.element_spec[0]
         are_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
-        check_has_lists(self._decide_loss(are_lists), are_lists)
+        candidates.check_has_lists(self._decide_loss(are_lists), are_lists)
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
-        """float32 [batch, passages]; NaN at padding."""
         if isinstance(y, tf.RaggedTensor):
             y = tf.cast(y, tf.float32).to_tensor()
         relevance = tf.reshape(tf.cast(y, tf.float32), tf.shape(is_there))
         if isinstance(self._loss_to_learn(), BinaryCrossEntropyLoss):
             fits = ~is_there | (relevance >= 0) & (relevance <= 1)
-            said = (
-                "in the dataset, a relevance is outside 0 to 1, which binary cross-entropy "
-                "requires; scale it, or choose the loss mean_squared_error"
-            )
+            said = f"in the dataset, a relevance {candidates.OUTSIDE}"
             with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fits), [said])]):
                 relevance = tf.identity(relevance)
         return tf.where(is_there, relevance, np.nan)
-
-    # ---- Answering ----------------------------------------------------------------------------
 
     def official_metrics(
         self, predictions: Sequence[np.ndarray], rows: Columns
     ) -> dict[str, float]:
         # The loss is that of the training, if it is one of bert_tf.
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
-        return ranking_metrics(predictions, rows, loss)
+        return candidates.ranking_metrics(predictions, rows, loss)
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`order` int32 [batch, passages], the numbers of the passages from best to worst, and
-        `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
-        its score is 0, and `order` ends with -1 for it.
-
-        The order is that of the logits: a sigmoid may give two of them the same score. Passages
-        that are the same have the same score, and those with the same logit keep their order.
+        """`order` int32 and `scores` float32, both [batch, passages]; see the class. A passage ""
+        is padding: its score is 0, and `order` ends with -1 for it. The order is that of the
+        logits, because a sigmoid may give two of them the same score.
         """
         is_there = scores > PADDING_SCORE
         hidden = tf.where(is_there, scores, -float("inf"))
@@ -243,15 +219,13 @@ class Reranker(GroupModel):
         }
 
     def device_form(self) -> DeviceForm:
-        """`score` and `logit` float32 [1], of one passage with its query."""
         of_logits = super().device_form()
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
             found = of_logits.answer(features)
             return found | {"score": ACTIVATIONS[self.activation](found["logit"])}
 
-        outputs = {**of_logits.outputs, "score": output()}
-        return DeviceForm(outputs, answer, of_logits.restore)
+        return DeviceForm({**of_logits.outputs, "score": output()}, answer, of_logits.restore)
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:

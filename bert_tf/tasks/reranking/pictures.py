@@ -22,7 +22,6 @@ class RankingPictures(GroupPictures):
     """Pictures of a `Reranker`."""
 
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        # The scores, the best first.
         best_first = np.argsort(-scores, kind="stable").tolist()
         values = self._activated(scores).tolist()
         return charts.table(("", "score"), [(names[i], [values[i]]) for i in best_first])

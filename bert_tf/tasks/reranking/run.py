@@ -12,15 +12,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
 from bert_tf.io.remote import local_path
 from bert_tf.retrieval.evaluation import trec_run
-from bert_tf.tasks.reranking import RerankingData, RerankingRun
-from bert_tf.tasks.reranking.candidates import (
-    check_loss,
-    default_loss,
-    grouped,
-    has_lists,
-    keys_of,
-    ranking_metrics,
-)
+from bert_tf.tasks.reranking import RerankingData, RerankingRun, candidates
 from bert_tf.tasks.reranking.data import FORMATS, read_candidates
 from bert_tf.tasks.reranking.losses import LOSSES, RankingLoss
 from bert_tf.tasks.reranking.model import Reranker
@@ -49,18 +41,15 @@ class Reranking(Task):
         return super().default_name(split) if is_named else f"{split}.tsv"
 
     def sources(self, split: str) -> list[Path]:
-        # Texts of BEIR's folders are in files of their own.
-        paths = super().sources(split)
-        if self.data.format != "beir":
-            return paths
-        return [*paths, *(local_path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
+        paths, folder = super().sources(split), local_path(self.data.path)
+        if self.data.format == "beir":
+            paths += [folder / "corpus.jsonl", folder / "queries.jsonl"]
+        return paths
 
     def training_rows(self) -> Columns:
-        # The rows decide the loss, unless it is configured.
-        (path,) = self.files("train").values()
-        rows = self.read(path).first(self.data.train_rows)
+        rows = super().training_rows()
         self._loss = self.loss_of(rows)
-        check_loss(rows, self._loss)
+        candidates.check_loss(rows, self._loss)
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
@@ -73,18 +62,17 @@ class Reranking(Task):
 
     def read(self, path: Path) -> Columns:
         # Single passages are lists for a loss that compares them.
-        rows = read_candidates(
-            path, self._format_of(path), self.data.negatives, self.data.negatives_seed
-        )
+        data = self.data
+        rows = read_candidates(path, self._format_of(path), data.negatives, data.negatives_seed)
         if self.needs_labels(path):
             rows.known_targets("relevances")
-        return grouped(rows) if self.loss_of(rows).compares and not has_lists(rows) else rows
+        is_single = not candidates.has_lists(rows)
+        return candidates.grouped(rows) if is_single and self.loss_of(rows).compares else rows
 
     def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
         # A model that was loaded is scored with the configured loss too.
-        if rows.targets is None:
-            return {}
-        return ranking_metrics(predictions, rows, self.loss_of(rows))
+        loss = self.loss_of(rows)
+        return {} if rows.targets is None else candidates.ranking_metrics(predictions, rows, loss)
 
     def write_predictions(
         self,
@@ -94,20 +82,25 @@ class Reranking(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes a run of TREC, `name`.trec: query, Q0, passage, rank, logit and bert_tf.
-
-        Queries and passages without ids are numbered from 0 in the order in which the rows first
-        have them.
-        """
-        write_text(folder / f"{name}.trec", trec_run(_named(predictions, rows)))
+        """Writes a run of TREC with logits as scores; texts without ids are numbered."""
+        queries: dict[str, str] = {}
+        passages: dict[str, str] = {}
+        found: dict[str, dict[str, float]] = {}
+        for row, logits in enumerate(predictions):
+            query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
+            query, keys = candidates.keys_of(rows, row)
+            scores = found.setdefault(queries.setdefault(query, query_id or str(len(queries))), {})
+            for key, logit in zip(keys, logits, strict=True):
+                number = key if passage_ids else str(len(passages))
+                scores[passages.setdefault(key, number)] = float(logit)
+        write_text(folder / f"{name}.trec", trec_run(found))
 
     def loss_of(self, rows: Columns) -> RankingLoss:
         """The configured loss, or that of such rows."""
         name = self.config.loss.name
-        return LOSSES[name]() if name else default_loss(has_lists(rows))
+        return LOSSES[name]() if name else candidates.default_loss(candidates.has_lists(rows))
 
     def _format_of(self, path: Path) -> str:
-        """How a file is written; see `tables.format_of`."""
         self.check_format()
         if arrow.reads(path, self.data.format):
             return "parquet"
@@ -115,18 +108,3 @@ class Reranking(Task):
             return self.data.format
         own = [each for split in ("train", "dev", "test") for each in self.files(split).values()]
         return tables.format_of(path, self.data.format, own)
-
-
-def _named(predictions: Sequence[np.ndarray], rows: Columns) -> dict[str, dict[str, float]]:
-    """The score of each passage of each query, by their ids or numbers."""
-    queries: dict[str, str] = {}
-    passages: dict[str, str] = {}
-    found: dict[str, dict[str, float]] = {}
-    for row, logits in enumerate(predictions):
-        query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
-        query, keys = keys_of(rows, row)
-        scores = found.setdefault(queries.setdefault(query, query_id or str(len(queries))), {})
-        for key, logit in zip(keys, logits, strict=True):
-            name = key if passage_ids else str(len(passages))
-            scores[passages.setdefault(key, name)] = float(logit)
-    return found

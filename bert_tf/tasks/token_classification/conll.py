@@ -56,15 +56,7 @@ def read_conll(
 
 
 def separator(path: Path) -> str:
-    r"""The separator of the columns of a file: a tab, or a space.
-
-    >>> _ = Path("train.txt").write_text("Ada B-PER\n")
-    >>> separator(Path("train.txt"))
-    ' '
-
-    Raises:
-        UserError: the file cannot be read.
-    """
+    """The separator of the columns of a file: a tab, or a space."""
     return "\t" if "\t" in text_of(path) else " "
 
 

@@ -14,24 +14,14 @@ from bert_tf.text.words import WordPieces, WordPreprocessor, WordWindows, words_
 
 
 class Tags(NamedTuple):
-    """Labels with their probabilities, tensors or RaggedTensors of one shape.
-
-    Attributes:
-        labels: int32, the most probable label.
-        scores: float32, its probability.
-    """
+    """The most probable labels int32, and their probabilities float32."""
 
     labels: tf.Tensor | tf.RaggedTensor
     scores: tf.Tensor | tf.RaggedTensor
 
 
 def best_labels(logits: tf.Tensor) -> Tags:
-    """The best label of each token or word; logits are float32 [..., labels].
-
-    >>> tags = best_labels(tf.constant([[0.0, 0.0, 0.0, 9.0], [1.0, 1.0, -9.0, -9.0]]))
-    >>> tags.labels.numpy().tolist(), [f"{score:.2f}" for score in tags.scores]
-    ([3, 0], ['1.00', '0.50'])
-    """
+    """The best label of each token or word; logits are float32 [..., labels]."""
     flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
     scores = as_first(tf.reduce_max(tf.nn.softmax(flat), axis=-1), flat)
     labels = tf.argmax(logits, axis=-1, output_type=tf.int32)
@@ -62,24 +52,10 @@ _AGGREGATIONS = {"first": _first, "mean": _mean, "max": _max}
 class WordTagger:
     """The labels of the words of texts of any length, in bounded memory, in the graph.
 
-    A text is cut into windows. A word gets the label of its first piece, or of all its pieces,
-    each in the window where it has most context.
-
-    >>> from bert_tf.text import Tokenizer, tokenize_words
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> def model(features, training=False):  # label 1 for the piece "cat", label 0 for others
-    ...     return tf.one_hot(tf.cast(features["input_word_ids"] == 6, tf.int32), 2)
-    >>> words = tf.ragged.constant([["The", "cats", "sat"]])
-    >>> tagger = WordTagger(model, WordPreprocessor(tokenizer))
-    >>> tagger(tokenize_words(words, tokenizer)).labels.to_list()
-    [[0, 1, 0]]
-
-    Args:
-        model: a `TokenClassifier`, or any model of its inputs and outputs.
-        preprocess: makes the windows.
-        aggregation: what decides of several pieces, as in the pipeline of transformers: "first",
-            the "mean" of their probabilities, or the one with the "max", the highest of all.
-        temperature: what the logits of a word are divided by.
+    A text is cut into windows. A word gets the label of its first piece, or of all its pieces, each
+    in the window where it has most context; `aggregation` is as in the pipeline of transformers.
+    The logits of a word are divided by the temperature. `model` has the inputs and outputs of a
+    `TokenClassifier`.
     """
 
     def __init__(
@@ -104,9 +80,8 @@ class WordTagger:
         return self._best(self._of_windows(windows, splits)), starts, ends
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
-        """The scores of all labels, RaggedTensor float32 [batch, (words), labels].
-
-        With the mean of probabilities, their logarithms.
+        """RaggedTensor float32 [batch, (words), labels]; of "mean", the logarithms of
+        probabilities.
         """
         windows = self._preprocess.windows(pieces, every_piece=self._aggregation != "first")
         return self._of_windows(windows, pieces.word_splits)
@@ -129,12 +104,9 @@ class WordTagger:
 
 
 class Entities(NamedTuple):
-    """The entities of a batch of texts, each a RaggedTensor [batch, (entities)].
-
-    Attributes:
-        types: int32, place in `EntityTypes.names`.
-        starts, ends: int32, byte range in the text.
-        scores: float32, the mean probability of the labels of its words.
+    """The entities of a batch of texts, RaggedTensors [batch, (entities)]. `types` are places in
+    `EntityTypes.names`, `starts` and `ends` bytes of the text, and `scores` the mean probabilities
+    of the labels of their words.
     """
 
     types: tf.RaggedTensor
@@ -144,26 +116,7 @@ class Entities(NamedTuple):
 
 
 class EntityTypes:
-    """Reads entities from labels, as seqeval and conlleval do.
-
-    Adjacent words with the same label without a prefix, such as PER, are one entity.
-
-    With the words of "Ada Lovelace sat":
-
-    >>> types = EntityTypes(["O", "B-PER", "I-PER"])
-    >>> types.names
-    ['PER']
-    >>> tags = Tags(tf.ragged.constant([[1, 2, 0]]), tf.ragged.constant([[0.5, 1.0, 1.0]]))
-    >>> starts, ends = tf.ragged.constant([[0, 4, 13]]), tf.ragged.constant([[3, 12, 16]])
-    >>> [each.to_list() for each in types.entities(tags, starts, ends)]
-    [[[0]], [[0]], [[12]], [[0.75]]]
-
-    Args:
-        labels: names of the labels; see `tag_schemes.parse_tags`.
-
-    Attributes:
-        names: the types, sorted.
-    """
+    """Reads entities from labels, as seqeval and conlleval do; `names` are their types, sorted."""
 
     def __init__(self, labels: Sequence[str]):
         tags = [*parse_tags(labels).values()]
@@ -174,12 +127,7 @@ class EntityTypes:
         self._begins = np.array([[t.begins(before) for t in tags] for before in (*tags, NO_TAG)])
 
     def entities(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> Entities:
-        """The entities of words with these labels.
-
-        Args:
-            tags: labels and scores of the words, RaggedTensors [batch, (words)].
-            starts, ends: byte ranges of the words, RaggedTensors int32 [batch, (words)].
-        """
+        """The entities of words with labels and byte ranges, all RaggedTensors [batch, (words)]."""
         labels = tags.labels.values
         splits = tf.cast(tags.labels.row_splits, tf.int32)
         types = tf.gather(self._type, labels)

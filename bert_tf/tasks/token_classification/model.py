@@ -1,7 +1,6 @@
 """A tag for each word, as for named entities (paper, section 5.3): fine-tuned or feature-based.
 
-The first piece of each word is classified. A text that is longer than the model takes is cut into
-windows, and each word is trained and tagged in the one where it has most context.
+The first piece of each word is classified, in the window where the word has most context.
 """
 
 import dataclasses
@@ -48,7 +47,6 @@ from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
 from bert_tf.text.words import WordPieces, cut, split_words
 
-# Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 FEATURES: tuple[str, ...] = get_args(Features)
 # How many layers they take, and what they are: [tokens, hidden or 4 * hidden].
 _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
@@ -170,17 +168,15 @@ class TokenClassifier(TaskModel, WeightedModel):
             # Other programs have a place for a classifier of tokens only.
             self._of_classes = "feature_classifier"
             encoder.trainable = False
-            self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
+            policy = {"dtype": self.dtype_policy}
+            for name in ("lstm_0", "lstm_1"):
+                lstm = keras.layers.LSTM(lstm_units, return_sequences=True, name="lstm", **policy)
+                self.lstms.append(keras.layers.Bidirectional(lstm, name=name, **policy))
         if tokenizer is not None:
             self.windows()
         self.build()
         if labels is not None and len(labels):
             self.name_classes(labels)
-
-    def _bilstm(self, index: int, units: int) -> keras.layers.Layer:
-        policy = {"dtype": self.dtype_policy}
-        lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
-        return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.encoder.config.output_size
@@ -214,7 +210,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return encoded.layout.restore(tf.cast(head(tokens), tf.float32))
 
     def loss_targets(self, y: tf.Tensor) -> dict[str, Targets]:
-        """Every label that is not -1 weighs 1."""
         labels = tf.cast(y, tf.int32)
         counted = tf.not_equal(labels, IGNORED)
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
@@ -223,20 +218,16 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
-        # The class of each word.
         weights = self.loss_targets(y)["tokens"].weights
         return [Matched("classes", outputs, weights, per="tokens")]
 
     def windows(self) -> WordPreprocessor:
-        """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
     def split(self, texts: tf.Tensor) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
-        """Texts as words; see `split_words`."""
         return split_words(texts, self.tokenizer, bool(self.split_punctuation))
 
     def tagger(self) -> WordTagger:
-        """What tags words."""
         return WordTagger(self.network(), self.windows(), self.aggregation, self.temperature)
 
     @property
@@ -244,7 +235,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return WordTags(self.labels)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
-        # Words, or texts with spans.
         if isinstance(x, tf.TypeSpec) and x.shape.rank == 1:
             raise UserError("a dataset cannot have texts with spans; give texts and spans as lists")
         values = x.get("text") if isinstance(x, Mapping) else x
@@ -333,11 +323,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words.
-
-        Entities are read from tags as in `EntityTypes`. Labels without prefixes and without an
-        outside tag, such as parts of speech, count for each word: the F1 of all of them is then
-        the accuracy. A span that is not of whole words is an entity that was not found.
+        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words. Labels such as
+        parts of speech count for each word, so that their F1 is the accuracy. A span that is not of
+        whole words is an entity that was not found.
         """
         rows = self.in_words(rows)
         target, labels = self.target, self.target.numbers(rows)
@@ -364,16 +352,13 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(taken), drawn
 
     def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
-        """The best tags of each row."""
         best = iter(best_labels(logits).labels.numpy())
         return [[self.labels[next(best)] for _ in words] for words in rows.column("words")]
 
     def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
-
-        All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
-        probabilities of the labels. Offsets are bytes; those of words that were given as words are
-        of the text of these words, joined by single spaces.
+        Outputs are [batch, words or entities], padded with "", -1 and 0. Offsets are bytes. Words
+        that were given as words count as joined by single spaces.
         """
         tagger = self.tagger()
 
@@ -416,13 +401,15 @@ class TokenClassifier(TaskModel, WeightedModel):
     def ids_signatures(self) -> dict[str, Signature]:
         """As `signatures`, of the words of `words_of_ids`; starts and ends are tokens of a row."""
         tag = self.tagger().of_ids
-        signatures = {
-            "serving_default": of_ids(
-                self, lambda given: _padded(self._labelled(*tag(dict(given))))
-            ),
-            "entities": of_ids(self, lambda given: _padded(self._entities(*tag(dict(given))))),
-        }
-        return super().ids_signatures() | signatures
+
+        def labelled(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _padded(self._labelled(*tag(dict(given))))
+
+        def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _padded(self._entities(*tag(dict(given))))
+
+        own = {"serving_default": of_ids(self, labelled), "entities": of_ids(self, entities)}
+        return super().ids_signatures() | own
 
     def _labelled(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> dict:
         labels = tf.gather(tf.constant(self.labels), tags.labels)
@@ -436,14 +423,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         return found._asdict() | {"types": names}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`probabilities` float32 [batch, seq_len, classes]."""
         return {"probabilities": tf.nn.softmax(self.calibrated(scores))}
 
     def device_form(self) -> DeviceForm:
-        """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes].
-
-        A word has those of its first piece.
-        """
+        """`probabilities` and `scores`, the logits, both float32 [1, seq_len, classes]."""
         return of_scores(self, None, len(self.labels))
 
     def strings_form(self) -> StringsForm:
@@ -472,17 +455,20 @@ class TokenClassifier(TaskModel, WeightedModel):
         least = checked_argument("min_score", options.get("min_score") or 0.0)
 
         def change(signature: str, outputs: Outputs) -> Outputs:
-            # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
             if signature != "entities" and (signature == "words" or "entities" in known):
                 raise UserError("min_score is for the entities of texts (signature entities)")
-            return _scored_at_least(outputs, least)
+            # Those that are left out go to the end, as padding.
+            kept = outputs["scores"] >= least
+            order = np.argsort(~kept, axis=1, kind="stable")
+            kept = np.take_along_axis(kept, order, axis=1)
+            ordered = {n: np.take_along_axis(each, order, axis=1) for n, each in outputs.items()}
+            return {n: np.where(kept, each, _PADDING.get(n, b"")) for n, each in ordered.items()}
 
         known = model.signature_names() if least else ()
         return Changed(model, change) if least else model
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
-        """The tags of words, or the entities of a text."""
         if "words" in row:
             return as_json(outputs["labels"][place][: len(row["words"])])
         of, kind = ("entities", "types") if "entities" in outputs else ("words", "labels")
@@ -498,17 +484,6 @@ class TokenClassifier(TaskModel, WeightedModel):
             }
             for i in np.flatnonzero(starts >= 0)
         ]
-
-
-def _scored_at_least(outputs: Outputs, least: float) -> Outputs:
-    """Entities without those of a lower score; each output is [batch, entities], padded."""
-    kept = outputs["scores"] >= least
-    order = np.argsort(~kept, axis=1, kind="stable")
-    kept = np.take_along_axis(kept, order, axis=1)
-    return {
-        name: np.where(kept, np.take_along_axis(each, order, axis=1), _PADDING.get(name, b""))
-        for name, each in outputs.items()
-    }
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:

@@ -39,14 +39,7 @@ _NOTE = (
 
 
 class _Words(NamedTuple):
-    """The words of a text, and what the model says of each.
-
-    Attributes:
-        texts: the words.
-        between: the text before each.
-        rest: the text after the last.
-        probabilities: float32 [words, labels].
-    """
+    """The words of a text, the text before each, and the probabilities float32 [words, labels]."""
 
     texts: list[str]
     between: list[str]
@@ -78,7 +71,9 @@ class TagPictures(Pictures):
         seen, marks = [], []
         for window in range(len(windows.rows)):
             inputs = without_padding(windows.features, window)
-            places = _places_of(windows, window, interesting)
+            # Which of these words the window tags, and the token at which it does.
+            tagged = windows.words[window].numpy().tolist()
+            places = {w: tagged.index(w) for w in interesting.tolist() if w in tagged}
             explained = self._explained(words, best, places, inputs) if places else []
             vectors = subject.encoder.encode(inputs, training=False).restore()[0].numpy()
             marks += [Mark(words.texts[word], vectors[place]) for word, place in places.items()]
@@ -104,7 +99,9 @@ class TagPictures(Pictures):
         best = probabilities.argmax(axis=1)
         given, predicted = kind_of_label[given_labels], kind_of_label[best]
         right = (given == predicted).mean()
-        chosen = _some_of_each(given)
+        of_kinds = [np.flatnonzero(given == kind) for kind in np.unique(given)]
+        drawn = [each[sections.draw(len(each), _MOST_OF_TYPE)] for each in of_kinds]
+        chosen = np.sort(np.concatenate(drawn))
         vectors = self._vectors(data)[counted[chosen]]
         titles = [words[i] for i in chosen]
         note = f"The types of {len(words)} words in {len(data)} sentences: {right:.1%} are right."
@@ -129,7 +126,6 @@ class TagPictures(Pictures):
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
     def _tag_words(self, texts: tf.Tensor) -> tuple:
-        """Byte ranges and logits of a text's words, and its windows."""
         pieces, starts, ends = self.subject.model.split(texts)
         logits = self.subject.model.tagger().logits(pieces)
         return starts.values, ends.values, logits.values, self._windows.windows(pieces)
@@ -142,18 +138,14 @@ class TagPictures(Pictures):
 
         def score(rows: Inputs) -> tf.Tensor:
             logits = subject.model(rows, training=False)
-            return tf.stack(
-                [log_odds(logits[:, place], best[word]) for word, place in places.items()], axis=1
-            )
+            odds = [log_odds(logits[:, place], best[word]) for word, place in places.items()]
+            return tf.stack(odds, axis=1)
 
-        names = [
-            f"the log-odds of {self._labels[best[word]]} for “{words.texts[word]}”"
-            for word in places
-        ]
+        label = {word: self._labels[best[word]] for word in places}
+        names = [f"the log-odds of {label[word]} for “{words.texts[word]}”" for word in places]
         return subject.explain(names, inputs, score)
 
     def _answer(self, words: _Words, best: np.ndarray) -> Markup:
-        """The text with the tag of each word below it."""
         kinds = sorted({*self._kinds} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         tagged = []
@@ -176,18 +168,3 @@ class TagPictures(Pictures):
             pieces = tokenize_words(words, subject.tokenizer)
             vectors.append(reader.logits(pieces).values.numpy())
         return np.concatenate(vectors)
-
-
-def _places_of(windows: WordWindows, window: int, words: np.ndarray) -> dict[int, int]:
-    """Those of `words` that a window tags, and the token at which it does."""
-    tagged = windows.words[window].numpy().tolist()
-    return {word: tagged.index(word) for word in words.tolist() if word in tagged}
-
-
-def _some_of_each(kinds: np.ndarray) -> np.ndarray:
-    """Places in int [words], at most so many of each kind, ascending."""
-    chosen = []
-    for kind in np.unique(kinds):
-        places = np.flatnonzero(kinds == kind)
-        chosen.append(places[sections.draw(len(places), _MOST_OF_TYPE)])
-    return np.sort(np.concatenate(chosen))

@@ -1,8 +1,4 @@
-"""Runs of token classification: tagged words in CoNLL's columns, or from TFDS.
-
-With `data.document_context` a text is a whole document, its sentences one after the other, and else
-one sentence.
-"""
+"""Runs of token classification. With `data.document_context` a text is a whole document."""
 
 import dataclasses
 import json
@@ -42,12 +38,9 @@ class TokenClassification(Task):
         return split + {"conll": ".conll", "spans": ".jsonl", "tfds": ""}[self.data.format]
 
     def training_rows(self) -> Columns:
-        """The rows to train on. Every type has its B and its I, even if training lacks one of them.
-
-        The types are those of the whole file, whatever `train_rows` says.
-        """
         (path,) = self.files("train").values()
         rows = self._read(path)
+        # The labels are those of the whole file, whatever `train_rows` says.
         self.labels = WordTags().found_in(rows)
         self._learned = rows.first(self.data.train_rows)
         return self._learned
@@ -70,10 +63,6 @@ class TokenClassification(Task):
         return model
 
     def read(self, path: Path) -> Columns:
-        """The sentences of a file, or of TFDS where no file has such a name.
-
-        Other than those of the training and dev files, they may be words alone.
-        """
         rows = self._read(path)
         if rows.targets is not None:
             WordTags(self.labels).numbers(rows)
@@ -87,10 +76,8 @@ class TokenClassification(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes word, tag if it is known, and predicted tag, in columns as the data have them.
-
-        So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs. Texts are
-        written with the spans of their entities, as `read_spans` reads them.
+        """Writes words, tags if known, and predicted tags, in columns as CoNLL's script reads them.
+        Texts are written with the spans of their entities, as `read_spans` reads them.
         """
         path, blocks = rows.path, []
         if are_texts(rows):
@@ -122,13 +109,8 @@ class TokenClassification(Task):
         elif table:
             rows = of_table(table, path, settings.lenient_tags)
         else:
-            rows = read_conll(
-                path,
-                settings.word_column,
-                settings.tag_column,
-                settings.lenient_tags,
-                self.needs_labels(path),
-            )
+            columns = settings.word_column, settings.tag_column
+            rows = read_conll(path, *columns, settings.lenient_tags, self.needs_labels(path))
         if not settings.document_context:
             return dataclasses.replace(rows, ids=None)
         if rows.ids is None or not rows.ids[-1]:

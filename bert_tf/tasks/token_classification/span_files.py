@@ -24,19 +24,11 @@ _MORE = {
 
 
 def read_spans(path: Path, file_format: str = "spans") -> Columns:
-    r"""The texts of a file with the spans of their entities, in its order.
+    """The texts of a file with the spans of their entities, in its order.
 
-    The file has a JSON object with `text` and `spans` on each line, as Prodigy writes them, or the
-    form of doccano (JSONL) or of Label Studio (JSON and JSON-MIN), or is a `.spacy` file, of which
-    `doc.ents` are read. Texts that annotators rejected or skipped are left out and counted.
-
-    >>> _ = Path("a.jsonl").write_text('{"text": "Ada sat", "label": [[0, 3, "PER"]]}\n')
-    >>> read_spans(Path("a.jsonl")).targets
-    [(Span(start=0, end=3, label='PER'),)]
-
-    Raises:
-        UserError: a text is missing, a span is not one of its text, or spaCy is not installed; with
-            the file and the line.
+    The form is that of Prodigy (JSONL with `text` and `spans`), doccano (JSONL), Label Studio (JSON
+    and JSON-MIN) or spaCy (`.spacy`, of which `doc.ents` are read). Texts that annotators rejected
+    or skipped are left out and counted.
     """
     is_arrow = arrow.reads(path, file_format)
     unit, rows = rows_of(path, file_format) if is_arrow else _rows(path)
@@ -93,11 +85,8 @@ def _span(given: Any, text: Any, place: str) -> Any:
     start, end, label, said = (*map(span.get, Span._fields), parts.get("text"))
     if isinstance(label, list) and len(label) == 1:
         span["label"] = label[0]
-    if (
-        type(start) is type(end) is int
-        and isinstance(text, str)
-        and said not in (None, text[start:end])
-    ):
+    can_compare = type(start) is type(end) is int and isinstance(text, str)
+    if can_compare and said not in (None, text[start:end]):
         raise UserError(
             f"{place}: the characters {start} to {end} of {quoted(text)} are not {quoted(said)}; "
             "export the file again with offsets in characters"

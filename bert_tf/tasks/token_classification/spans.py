@@ -32,16 +32,9 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SpannedWords(Columns):
-    """The words of texts, and the tags in IOB2 that spans make of them.
-
-    >>> words = SpannedWords(("words",), ([["jvc/3"]],), [("B-day",)], cut={0: "row 0: 'jvc/3'"})
-    >>> words.cut_words()
-    "words inside of which spans begin or end (1): row 0: 'jvc/3'"
-
-    Attributes:
-        cut: what each word is that a span begins or ends inside of, by its place among all words.
-        entities: the tags of each text without the spans that cut words.
-        missed: the types of these spans, which no tagger of these words can find.
+    """The words of texts, and the tags in IOB2 that spans make of them. `cut` has what each word is
+    that a span begins or ends inside of, by its place among all words. `entities` are the tags
+    without these spans, and `missed` their types.
     """
 
     cut: Mapping[int, str] = dataclasses.field(default_factory=dict)
@@ -49,36 +42,17 @@ class SpannedWords(Columns):
     missed: Sequence[str] = ()
 
     def cut_words(self) -> str:
-        """The words that are cut, for a message."""
         shown = ", ".join([*self.cut.values()][:_SHOWN]) + ", …" * (len(self.cut) > _SHOWN)
         return f"words inside of which spans begin or end ({len(self.cut)}): {shown}"
 
 
 def are_texts(rows: Columns) -> bool:
-    """Whether rows are texts, with spans if they have targets, and not words with tags.
-
-    >>> are_texts(Columns(("text",), (["Ada sat"],))), are_texts(Columns(("words",), ([["Ada"]],)))
-    (True, False)
-    """
+    """Whether rows are texts, with spans if they have targets, and not words with tags."""
     return rows.names == (TEXT.name,)
 
 
 def checked_spans(rows: Columns) -> list[tuple[Span, ...]]:
-    """The spans of each text, in their order in it.
-
-    >>> rows = Columns(("text",), (["Ada sat"],), [[{"start": 0, "end": 3, "label": "PER"}]])
-    >>> checked_spans(rows)
-    [(Span(start=0, end=3, label='PER'),)]
-    >>> checked_spans(Columns(("text",), (["Ada"],), [[{"start": 0, "end": 9, "label": "PER"}]]))
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: row 0: the span 0 to 9 of 'Ada' is not in the text, which has 3 \
-characters; correct it
-
-    Raises:
-        UserError: a span is no dict of `start`, `end` and `label`, is not in its text, or overlaps
-            another one; with the row and the text.
-    """
+    """The spans of each text, in their order in it."""
     found = []
     for row, given in enumerate(rows.known_targets("spans")):
         text, place = plain(rows.column(TEXT.name)[row]), rows.where(row)
@@ -117,24 +91,7 @@ def _span(given: Any, text: str, place: str) -> Span:
 
 
 def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> SpannedWords:
-    """Texts with checked spans as words with tags.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] jvc / 3".split())
-    >>> rows = Columns(("text",), (["jvc/3 3"],), [[Span(4, 5, "day")]])
-    >>> words = in_words(rows, tokenizer, split_punctuation=False)
-    >>> words.values, words.targets, words.cut, words.missed
-    (([['jvc/3', '3']],), [('B-day', 'O')], {0: "row 0: 'jvc/3' (day '3')"}, ['day'])
-    >>> words = in_words(rows, tokenizer, split_punctuation=True)
-    >>> words.values, words.targets, words.cut
-    (([['jvc', '/', '3', '3']],), [('O', 'O', 'B-day', 'O')], {})
-
-    Args:
-        rows: texts, with `Span`s or without targets.
-        tokenizer, split_punctuation: as for `split_words`.
-
-    Raises:
-        UserError: a span without a word, such as a space.
-    """
+    """Texts, with checked spans or without targets, as words with tags."""
     texts, spans = rows.column(TEXT.name), rows.targets or [None] * len(rows)
     bounds: list[tuple[list[int], list[int]]] = []
     for first in range(0, len(texts), _CHUNK):
@@ -149,7 +106,10 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
     before = 0
     for row, of_row in enumerate(bounds):
         text, place = texts[row], rows.where(row)
-        starts, ends = (_characters(text)[np.array(each, int)] for each in of_row)
+        # The number of characters before each byte, and before the end.
+        is_first_byte = np.frombuffer(encoded(text), np.uint8) & 0xC0 != 0x80
+        characters = np.concatenate([[0], np.cumsum(is_first_byte)])
+        starts, ends = (characters[np.array(each, int)] for each in of_row)
         words.append([text[start:end] for start, end in zip(starts, ends, strict=True)])
         of_words, of_entities = [OUTSIDE] * len(starts), [OUTSIDE] * len(starts)
         for start, end, label in spans[row] or ():
@@ -161,9 +121,7 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
                 )
             of_span = [f"B-{label}", *[f"I-{label}"] * int(last - first - 1)]
             of_words[first:last] = of_span
-            parts = [
-                word for word in range(first, last) if starts[word] < start or ends[word] > end
-            ]
+            parts = [w for w in range(first, last) if starts[w] < start or ends[w] > end]
             for word in parts:
                 cut[before + word] = f"{place}: {quoted(words[row][word])} ({label} {marked})"
             if parts:
@@ -176,9 +134,3 @@ def in_words(rows: Columns, tokenizer: Tokenizer, split_punctuation: bool) -> Sp
     fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(Columns)}
     fields |= {"names": ("words",), "values": (words,), "targets": rows.targets and tags}
     return SpannedWords(**fields, cut=cut, entities=entities, missed=missed)
-
-
-def _characters(text: str) -> np.ndarray:
-    """The number of characters before each byte of a text, and before its end."""
-    is_first_byte = np.frombuffer(encoded(text), np.uint8) & 0xC0 != 0x80
-    return np.concatenate([[0], np.cumsum(is_first_byte)])

@@ -35,23 +35,15 @@ _NO_TYPE = "_"
 
 
 class Tag(NamedTuple):
-    """A tag in its two parts: both are "" for O, and the prefix is "" for a tag without one.
-
-    >>> Tag("I", "PER").begins(before=Tag("B", "PER"))
-    False
-    >>> Tag("I", "PER").begins(before=Tag("", ""))
-    True
-    """
+    """A tag in its two parts: both are "" for O, and the prefix is "" for a tag without one."""
 
     prefix: str
     type: str
 
     def begins(self, before: "Tag") -> bool:
-        """Whether an entity begins here; `before` is the previous tag.
-
-        This is the rule of conlleval and seqeval for any mixture of B, I, E and S. They do not know
-        L and U, which count as E and S here. A tag that does not continue an entity begins one,
-        whatever its prefix. A tag without a prefix counts as I.
+        """Whether an entity begins here; `before` is the previous tag. This is the rule of
+        conlleval and seqeval for any mixture of B, I, E and S. Here L and U count as E and S, and
+        no prefix as I. A tag that does not continue an entity begins one.
         """
         open_before = before.type if before.prefix in ("B", "I", "") else ""
         return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)
@@ -61,16 +53,9 @@ NO_TAG = Tag("", "")
 
 
 def parse_tags(tags: Iterable[str]) -> dict[str, Tag]:
-    """The parts of each tag of a set.
-
-    The whole set decides whether its tags have prefixes: all of them have one, except for the
-    outside tag, or some are of the form B-PER or I-PER.
-
-    >>> parse_tags(["O", "B_PER"])
-    {'O': Tag(prefix='', type=''), 'B_PER': Tag(prefix='B', type='PER')}
-    >>> parse_tags(["o", "e-mail", "phone"])
-    {'o': Tag(prefix='', type=''), 'e-mail': Tag(prefix='', type='e-mail'), \
-'phone': Tag(prefix='', type='phone')}
+    """The parts of each tag of a set, {"B_PER": Tag("B", "PER")}. The whole set decides whether its
+    tags have prefixes: all of them have one, except for the outside tag, or some are of the form
+    B-PER or I-PER.
     """
     names = [*dict.fromkeys(tags)]
     outside = OUTSIDE if OUTSIDE in names else OUTSIDE.lower()
@@ -87,7 +72,6 @@ def parse_tags(tags: Iterable[str]) -> dict[str, Tag]:
 
 
 def _matches(form: re.Pattern[str], tags: Sequence[str]) -> dict[str, Tag]:
-    """The parts of the tags that are of a form."""
     found = {}
     for name in tags:
         if match := form.fullmatch(name):
@@ -97,11 +81,7 @@ def _matches(form: re.Pattern[str], tags: Sequence[str]) -> dict[str, Tag]:
 
 
 def standard_prefixes(tags: Iterable[str]) -> set[str]:
-    """The prefixes of tags that are all O or of the form B-PER; none if one is of another form.
-
-    >>> standard_prefixes(["O", "S-PER"]), standard_prefixes(["O", "S-PER", "LOC"])
-    ({'S'}, set())
-    """
+    """The prefixes of tags that are all O or of the form B-PER; none if one is of another form."""
     found = [_STANDARD.fullmatch(tag) for tag in {*tags} - {OUTSIDE}]
     return {match["prefix"] for match in found if match} if all(found) else set()
 
@@ -119,24 +99,13 @@ def _in_scheme(tags: Sequence[Tag], scheme: str) -> list[Tag]:
 
 
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
-    """The tags of a sentence, of any scheme, as IOB2.
-
-    >>> to_iob2([Tag("S", "LOC"), NO_TAG, Tag("B", "PER"), Tag("E", "PER")])
-    ('B-LOC', 'O', 'B-PER', 'I-PER')
-    """
+    """The tags of a sentence, of any scheme, as IOB2."""
     return tuple(map(_name, _in_scheme(tags, "IOB2")))
 
 
 def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
-    """The tags of a sentence, of any scheme, as places in the labels of a model.
-
-    >>> tags = [Tag("B", "PER"), Tag("I", "PER"), NO_TAG, Tag("B", "LOC")]
-    >>> numbers_in(["O", "PER", "LOC"], tags), numbers_in(["O", "B-PER", "E-PER"], tags)
-    ([1, 1, 0, 2], [1, 2, 0, None])
-
-    Returns:
-        For each word the label that fits its place in the entity, or else another label of the same
-        type; None if there is none.
+    """The places of tags, of any scheme, in the labels of a model. The best label is that of the
+    place in the entity, and else another one of the same type; None if there is none.
     """
     places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
     found = []
@@ -146,29 +115,10 @@ def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
     return found
 
 
-class Violation(NamedTuple):
-    """A tag in a place that its scheme does not allow.
-
-    Attributes:
-        sentence, word: the place, counted from 0.
-        why: the reason, for a message.
-    """
-
-    sentence: int
-    word: int
-    why: str
-
-
-def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
-    """The first tag that breaks the scheme of the other tags; None if there is none.
-
-    With E or S among the tags the scheme is BIOES, with L or U it is BILOU. Otherwise it is the
-    one of IOB1 and IOB2 with fewer violations. Either all tags have a prefix, or none has.
-
-    >>> good, bad = [Tag("B", "PER"), Tag("I", "PER")], [NO_TAG, Tag("I", "LOC")]
-    >>> violation = find_violation([good, good, bad])
-    >>> violation.sentence, violation.word
-    (2, 1)
+def find_violation(sentences: Sequence[Sequence[Tag]]) -> tuple[int, int, str] | None:
+    """The sentence and the word of the first tag that breaks the scheme of the others, and why. E
+    or S among the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with
+    fewer violations. Either all tags have a prefix, or none has.
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
     if prefixes == {""}:
@@ -180,14 +130,14 @@ def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
     return violations[0] if violations else None
 
 
-def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[Violation]:
+def _violations(sentences: Sequence[Sequence[Tag]], scheme: str) -> list[tuple[int, int, str]]:
     found = []
     for number, tags in enumerate(sentences):
         words = zip((NO_TAG, *tags), tags, _in_scheme(tags, scheme), strict=False)
         for word, (before, tag, expected) in enumerate(words):
             if tag != expected:
                 why = f"{_name(tag)} after {_name(before)}, but the tags are {scheme}"
-                found.append(Violation(number, word, f"{why}, with {_name(expected)} there"))
+                found.append((number, word, f"{why}, with {_name(expected)} there"))
     return found
 
 

@@ -19,16 +19,9 @@ from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, kept, qu
 from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
+from bert_tf.tasks.token_classification import tag_schemes
 from bert_tf.tasks.token_classification.spans import SpannedWords, are_texts, checked_spans
-from bert_tf.tasks.token_classification.tag_schemes import (
-    OUTSIDE,
-    Tag,
-    find_violation,
-    numbers_in,
-    parse_tags,
-    standard_prefixes,
-    to_iob2,
-)
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, Tag, parse_tags
 
 WORDS = GroupColumn("words", may_be_empty=True)
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
@@ -40,18 +33,9 @@ TAGS = ("ner", "ner_tags", "tags")
 
 @dataclasses.dataclass(frozen=True)
 class WordTags(Target):
-    """A tag for each word of a row; or for a row that is a text, the spans of its entities.
-
-    Tags such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in
-    which I is the only prefix.
-
-    >>> rows = Columns(("words",), ([["Ada", "sat"]],), [["S-PER", "O"]])
-    >>> rows = rows.checked([WORDS], WordTags())
-    >>> rows.targets, WordTags().found_in(rows)
-    ([('B-PER', 'O')], ('O', 'B-PER', 'I-PER'))
-
-    Attributes:
-        labels: the names of the tags in the order of the logits; () before they are known.
+    """A tag for each word of a row; or for a row that is a text, the spans of its entities. Tags
+    such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in which I
+    is the only prefix. `labels` are () before they are known.
     """
 
     labels: tuple[str, ...] = ()
@@ -73,23 +57,17 @@ class WordTags(Target):
                     "tag for each word"
                 )
             found.append(tuple(class_names(values, f"{place}, tag {{}}".format)))
-        return self._in_iob2(found) if standard_prefixes(_all(found)) - {"I"} else found
+        return self._in_iob2(found) if tag_schemes.standard_prefixes(_all(found)) - {"I"} else found
 
     def found_in(self, rows: Columns) -> tuple[str, ...]:
-        """The labels that rows are tagged with.
-
-        In IOB2 every type of entity has its B and its I, even if the rows lack one of them.
-
-        Raises:
-            UserError: there is no entity, or only one label.
+        """The labels of rows. In IOB2 every type has its B and its I, even if rows lack one of
+        them.
         """
-        found = _all(rows.known_targets())
+        given = rows.known_targets()
+        found = _all(given)
         if are_texts(rows):
-            found = {
-                OUTSIDE,
-                *(f"B-{span.label}" for spans in rows.known_targets() for span in spans),
-            }
-        prefixes = standard_prefixes(found)
+            found = {OUTSIDE, *(f"B-{span.label}" for spans in given for span in spans)}
+        prefixes = tag_schemes.standard_prefixes(found)
         types = {tag.type for tag in parse_tags(found).values()} - {""}
         if not types:
             raise UserError(f"{rows.source}: all tags are {OUTSIDE}; tag some entities to train")
@@ -103,10 +81,8 @@ class WordTags(Target):
         return tuple(sorted(found))
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [words of all rows]: classes; 0 for the words of a row without tags.
-
-        Tags of entities may be of another scheme than the labels. Words that are cut by spans have
-        `IGNORED`. Texts are only checked.
+        """int32 [words of all rows]: classes, 0 in rows without tags, `IGNORED` for words that are
+        cut. Tags of entities may be of another scheme than the labels. Texts are only checked.
         """
         if are_texts(rows):
             known = {tag.type for tag in parse_tags(self.labels).values()}
@@ -122,7 +98,7 @@ class WordTags(Target):
             if tags is None:
                 found += [0] * len(words)
                 continue
-            numbers = numbers_in(self.labels, [read[tag] for tag in tags])
+            numbers = tag_schemes.numbers_in(self.labels, [read[tag] for tag in tags])
             for word, (number, tag) in enumerate(zip(numbers, tags, strict=True)):
                 if number is None:
                     raise self._unknown(word_place(rows, row, word), tag, read[tag])
@@ -132,11 +108,7 @@ class WordTags(Target):
         return np.array(found, np.int32)
 
     def entities(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Tags as IOB2, for metrics.
-
-        Where no label has a prefix or is the outside tag, as with parts of speech, every word is an
-        entity of its own.
-        """
+        """Tags as IOB2, for metrics. Of parts of speech and the like, every word is an entity."""
         parts = parse_tags(self.labels).values()
         if all(tag.type and not tag.prefix for tag in parts):
             return [tuple(f"B-{tag}" for tag in tags) for tags in sentences]
@@ -144,7 +116,7 @@ class WordTags(Target):
 
     def _in_iob2(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         read = self._parts(sentences)
-        return [to_iob2([read[tag] for tag in tags]) for tags in sentences]
+        return [tag_schemes.to_iob2([read[tag] for tag in tags]) for tags in sentences]
 
     def _parts(self, sentences: Sequence[Sequence[str] | None]) -> dict[str, Tag]:
         """The parts of each tag; a tag that is a label is read as the labels are."""
@@ -160,35 +132,22 @@ class WordTags(Target):
         )
 
     def encoded(self, y: tf.RaggedTensor) -> tf.RaggedTensor:
-        """RaggedTensor string [batch, (words)] to classes int32."""
         return y.with_values(class_numbers(y.values, self.labels))
 
 
 def _all(sentences: Sequence[Sequence[str] | None]) -> set[str]:
-    """The tags that occur."""
     return {tag for tags in sentences for tag in tags or ()}
 
 
 def word_place(rows: Columns, row: int, word: int) -> str:
-    """The place of a word, counted from 0, for a message.
-
-    A file with lines has one word a line; a row's place is that of its first word.
-
-    >>> word_place(Columns(("words",), ([["Ada", "sat"]],), None, "train.conll", [7]), 0, 1)
-    'train.conll, line 8'
-    """
+    """The place of a word for a message; in a file with lines, each word is a line."""
     if rows.places is not None and rows.unit == "line":
         return f"{rows.source}, line {rows.places[row] + word}"
     return f"{rows.where(row)}, word {word}"
 
 
 def texts_of(rows: Columns) -> Sequence[Sequence[str]]:
-    """The words of each text: of a sentence, or of all sentences of a document.
-
-    >>> words = [["Ada", "sat"], ["She", "slept"]]
-    >>> texts_of(Columns(("words",), (words,), ids=[1, 1]))
-    [['Ada', 'sat', 'She', 'slept']]
-    """
+    """The words of each text: of a sentence, or of all sentences of a document."""
     sentences = rows.column("words")
     if rows.ids is None:
         return kept(sentences)
@@ -197,69 +156,36 @@ def texts_of(rows: Columns) -> Sequence[Sequence[str]]:
 
 
 def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
-    """Texts given as words: RaggedTensor string [batch, (words)].
-
-    >>> ragged_words([["Ada", "sat"], ["Hello"]]).to_list()
-    [[b'Ada', b'sat'], [b'Hello']]
-    """
+    """Texts given as words: RaggedTensor string [batch, (words)]."""
     return tf.ragged.constant([*texts], tf.string, ragged_rank=1)
 
 
 class TaggedWindows(TrainingRows):
-    """Windows whose tokens have labels, and maybe weights, which `encoded` has by these names.
-
-    >>> from bert_tf.data.batching import EncodedRows
-    >>> ids, labels = np.array([2, 5, 6, 3]), np.array([-1, 1, 0, -1])
-    >>> encoded = EncodedRows(ids, 0 * ids, np.array([0, 4]), others={"labels": labels})
-    >>> inputs, taken = TaggedWindows(encoded).take(np.array([0]))
-    >>> inputs["input_word_ids"].tolist(), taken.tolist()
-    ([[2, 5, 6, 3]], [[-1, 1, 0, -1]])
-    """
+    """Windows whose tokens have labels, and maybe weights, which `encoded` has by these names."""
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs, the labels, and the weights if any, each [batch, seq_len]."""
         inputs = self.encoded.take(rows)
         return inputs, *(inputs.pop(name) for name in ("labels", "weights") if name in inputs)
 
 
 def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
-    """The checked rows of a file.
-
-    >>> rows = Columns(("words",), ([["Ada", "sat"]],), [("S-PER", "O")], "a.conll", [1])
-    >>> in_scheme(rows).targets  # it was in BIOES
-    [('B-PER', 'O')]
-
-    Args:
-        rows: all of them have tags, of any scheme, or none.
-        lenient_tags: take tags that break the scheme of the others as conlleval and seqeval do (see
-            `Tag.begins`), instead of raising.
-
-    Raises:
-        UserError: a tag that breaks the scheme of the others, or no sentence at all.
-    """
+    """The rows of a file, checked; `lenient_tags` are read as conlleval does (see `Tag.begins`)."""
     if not len(rows):
         raise UserError(f"{rows.source} has no sentences")
     read = parse_tags(_all(rows.targets or ()))
     tagged = [[read[tag] for tag in tags] for tags in rows.targets or ()]
-    found = None if lenient_tags else find_violation(tagged)
+    found = None if lenient_tags else tag_schemes.find_violation(tagged)
     if found is not None:
+        *place, why = found
         raise UserError(
-            f"{word_place(rows, found.sentence, found.word)}: {found.why}; correct it, or set "
-            "data.lenient_tags: true, with which such a tag begins an entity, as in conlleval"
+            f"{word_place(rows, *place)}: {why}; correct it, or set data.lenient_tags: true, with "
+            "which such a tag begins an entity, as in conlleval"
         )
     return rows.checked([WORDS], WordTags())
 
 
 def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns:
-    """The sentences of a split of TensorFlow Datasets, such as conll2003; without documents.
-
-    Args:
-        name, split: as for `load_split`.
-        lenient_tags: see `in_scheme`.
-
-    Raises:
-        UserError: as `load_split` and `in_scheme`; no words, or no classes that are tags.
-    """
+    """The sentences of a split of TensorFlow Datasets, such as conll2003; without documents."""
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
     words, tags = (_feature(features, names, source) for names in (_WORDS, TAGS))
@@ -280,16 +206,7 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns
 
 
 def of_table(table: DataTable, path: Path, lenient_tags: bool = False) -> Columns:
-    """The sentences of a table of Arrow: `tokens` or `words`, and `ner_tags`, `ner` or `tags`.
-
-    >>> import pyarrow
-    >>> table = pyarrow.table({"tokens": [["Ada", "sat"]], "ner_tags": [["B-PER", "O"]]})
-    >>> of_table(DataTable(table, "x"), Path("x")).targets
-    [('B-PER', 'O')]
-
-    Raises:
-        UserError: as `in_scheme`; there are no lists of words.
-    """
+    """The sentences of a table of Arrow: `tokens` or `words`, and `ner_tags`, `ner` or `tags`."""
     words, tags = table.first_of(_WORDS) or _WORDS[0], table.first_of(TAGS)
     table.check_texts([words], rank=2)
     column = table.column(words)
@@ -312,7 +229,6 @@ def of_table(table: DataTable, path: Path, lenient_tags: bool = False) -> Column
 
 
 def _feature(features: Any, names: tuple[str, ...], source: str) -> str:
-    """The first of `names` that is a feature."""
     for name in names:
         if name in features:
             return name

@@ -1,7 +1,7 @@
 """Labels of a text that the model was not trained on (Yin, Hay and Roth 2019, arXiv:1909.00161).
 
-A label becomes a sentence. How likely a text has it is how likely the text entails the sentence, by
-a classifier that was trained on natural language inference (NLI).
+A label becomes a sentence, and is as likely as the text entails this sentence, by a classifier
+that was trained on natural language inference (NLI).
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,6 @@ class ZeroShotClassifier(TextClassifier):
         super().name_classes(labels)
 
     def _cannot_train(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: there is nothing to train, to evaluate or to calibrate."""
         raise UserError(
             "a ZeroShotClassifier is neither trained nor calibrated; fine-tune a TextClassifier "
             "on pairs of natural language inference, and open that as a ZeroShotClassifier"
@@ -126,22 +125,16 @@ class ZeroShotClassifier(TextClassifier):
     fit = evaluate = calibrate = _cannot_train
 
     def hypothesis(self, label: str) -> str:
-        """The sentence that says that a text has a label."""
         return self.hypothesis_template.replace(_GAP, label)
 
     def score(self, logits: tf.Tensor, alone: Any) -> tf.Tensor:
-        """The logit of a label: that of entailment, minus that of contradiction where it counts.
-
-        Args:
-            logits: float32 [..., classes].
-            alone: bool, whether a label has a probability of its own.
+        """The logit of a label, from logits [..., classes]. It is that of entailment. A label that
+        stands alone is compared with contradiction.
         """
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
         )
         return self.calibrated(tf.where(alone, entailment - contradiction, entailment))
-
-    # ---- Answering ----------------------------------------------------------------------------
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         texts, lists = columns
@@ -149,9 +142,7 @@ class ZeroShotClassifier(TextClassifier):
         return super().count_cut([texts, hypotheses])
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """float32 [batch, candidates, classes]: the logits of natural language inference for each
-        candidate; PADDING_SCORE for padding, "".
-        """
+        """float32 [batch, candidates, classes], PADDING_SCORE for a candidate ""."""
         before, after = self.hypothesis_template.split(_GAP)
 
         def logits(texts: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -161,17 +152,14 @@ class ZeroShotClassifier(TextClassifier):
         return in_groups(given["text"], given["candidates"], logits)
 
     def signatures(self) -> dict[str, Signature]:
-        """`label` string [batch], "" where there are no candidates, and `probabilities` float32
-        [batch, candidates], 0 for a candidate "", which is padding.
-
-        Of equal candidates the first is the label, and all have the same probability.
+        """`label` string [batch], "" without candidates, and `probabilities` [batch, candidates].
+        Of equal candidates the first is the label. All have the same probability; that of "" is 0.
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self._answered(self.scores(given), given["candidates"])
 
-        signatures = super().signatures()
-        return signatures | {"serving_default": of_columns(self, answer)}
+        return super().signatures() | {"serving_default": of_columns(self, answer)}
 
     def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return of_rows(self.network(), given)
@@ -202,7 +190,18 @@ class ZeroShotClassifier(TextClassifier):
     @classmethod
     def asked(cls, model: Answers, x: Any, labels: Any = None) -> Asked:
         # `labels` are names for all texts; None where `x` has candidates.
-        return super().asked(model, _with_candidates(x, labels))
+        has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
+        if has_candidates == (labels is not None):
+            raise UserError(
+                "give labels for all texts, predict(texts, labels=[…]), or else lists of "
+                "candidates, predict((texts, candidates))"
+            )
+        if labels is not None:
+            names = class_names(as_list(labels, "labels"))
+            rows, single = inputs.asked(x, (TextColumn("text"),))
+            texts = [row["text"] for row in rows]
+            x = (texts[0], names) if single else (texts, [names] * len(texts))
+        return super().asked(model, x)
 
     def check_settings(self) -> None:
         template = self.hypothesis_template
@@ -214,7 +213,6 @@ class ZeroShotClassifier(TextClassifier):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
-        """As of a `TextClassifier`."""
         labels = [plain(each) for each in cast(Sequence[Text], row["candidates"])]
         for number, label in enumerate(labels):
             if label in labels[:number]:
@@ -226,12 +224,8 @@ class ZeroShotClassifier(TextClassifier):
             "probabilities": dict(zip(labels, as_json(probabilities), strict=True)),
         }
 
-    # ---- Devices ------------------------------------------------------------------------------
-
     def device_form(self) -> DeviceForm:
-        """Of a text with a hypothesis: `scores`, the logits of natural language inference, float32
-        [1, classes], and `probability` float32 [1], of entailment against contradiction.
-        """
+        """The logits of a text with a hypothesis, and the probability that it is entailed."""
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
             scores = self.network()(features)
@@ -241,22 +235,14 @@ class ZeroShotClassifier(TextClassifier):
         return DeviceForm(outputs, answer, lambda found, _: found["scores"])
 
     def strings_form(self) -> StringsForm:
-        """`text`, `hypothesis`, and the outputs of `device_form`."""
-        return one_by_one(
-            self,
-            "hypothesis",
-            lambda label: self.hypothesis(plain(label)),
-            "scores",
-            self._answered,
-        )
+        def hypothesis(label: Any) -> str:
+            return self.hypothesis(plain(label))
+
+        return one_by_one(self, "hypothesis", hypothesis, "scores", self._answered)
 
 
 def _places(labels: Sequence[str]) -> tuple[int, int]:
-    """The places of entailment and contradiction among the classes of a head.
-
-    >>> _places(["neutral", "ENTAILMENT", "contradiction"]), _places(["entailment", "other"])
-    ((1, 2), (0, 1))
-    """
+    """The places of entailment and contradiction among the classes of a head."""
     lower = [label.lower() for label in labels]
     entailed = [i for i, label in enumerate(lower) if label.startswith("entail")]
     others = [i for i, label in enumerate(lower) if label.startswith("contra")]
@@ -270,19 +256,3 @@ def _places(labels: Sequence[str]) -> tuple[int, int]:
             "pairs, or give the names of its classes with labels="
         )
     return entailed[0], others[0]
-
-
-def _with_candidates(x: Any, labels: Any) -> Any:
-    """The inputs of `predict` with candidates for each text."""
-    has_candidates = isinstance(x, tuple) or isinstance(x, Mapping) and "candidates" in x
-    if has_candidates == (labels is not None):
-        raise UserError(
-            "give labels for all texts, predict(texts, labels=[…]), or else lists of candidates, "
-            "predict((texts, candidates))"
-        )
-    if labels is None:
-        return x
-    names = class_names(as_list(labels, "labels"))
-    rows, single = inputs.asked(x, (TextColumn("text"),))
-    texts = [row["text"] for row in rows]
-    return (texts[0], names) if single else (texts, [names] * len(texts))
