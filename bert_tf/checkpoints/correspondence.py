@@ -37,15 +37,10 @@ def with_own(folder: Path, found: Tensors) -> Tensors:
 
 
 class Layout(NamedTuple):
-    """How the numbers of one tensor are arranged.
-
-    Attributes:
-        to_ours: makes our array of theirs.
-        to_theirs: makes their array of ours and the number of attention heads.
-    """
+    """How the numbers of one tensor are arranged, as functions in both directions."""
 
     to_ours: Callable[[np.ndarray], np.ndarray]
-    to_theirs: Callable[[np.ndarray, int], np.ndarray]
+    to_theirs: Callable[[np.ndarray, int], np.ndarray]  # takes the number of heads too
 
 
 SAME = Layout(lambda array: array, lambda array, heads: array)
@@ -64,29 +59,17 @@ HEADS_FIRST = Layout(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One weight of ours and what it is made of.
+    """One weight of ours and what it is made of; `{n}` in the names is the layer.
 
-    Attributes:
-        ours: our name; `{n}` is the layer.
-        theirs: their names. Where they are several, ours is their stack along the last axis.
-        layout: how each of theirs is arranged.
+    Where `theirs` are several, ours is their stack along the last axis.
     """
 
     ours: str
     theirs: tuple[str, ...]
     layout: Layout = SAME
 
-    def of_layer(self, layer: int) -> "Row":
-        """The row with `{n}` filled in."""
-        ours, *theirs = (name.replace("{n}", str(layer)) for name in (self.ours, *self.theirs))
-        return Row(ours, tuple(theirs), self.layout)
-
     def read(self, tensor: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Our array, where `tensor` gives the array of one of their names.
-
-        Raises:
-            ValueError: their arrays have other shapes than such a weight can have.
-        """
+        """Our array, where `tensor` reads theirs. Raises ValueError if their shapes cannot fit."""
         parts = [self.layout.to_ours(tensor(name)) for name in self.theirs]
         return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
@@ -110,11 +93,7 @@ def rows_of(
     encoder/pooler/kernel ('pooler.weight',)
     encoder/pooler/bias ('pooler.bias',)
 
-    Args:
-        layers: our name of each -> what stands before their names of its weights.
-        kernel: how their kernels are arranged.
-        names: our names of the weights in a layer -> theirs, where they differ.
-        with_heads: whether the weights of attention have an axis for the heads.
+    `with_heads` says that the weights of attention have an axis for the heads.
     """
     rows = []
     for ours, theirs in layers.items():
@@ -133,29 +112,22 @@ def rows_of(
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The correspondences of one format.
-
-    Attributes:
-        format: its name, as in `conversion.save`.
-        encoder: rows of the encoder, those with `{n}` once for all layers.
-        pretraining: rows of the heads of a `PreTrainer`.
-        kernel: how the kernel of a task's head is arranged.
-        names: our names of the weights in a layer -> theirs, where they differ.
-        prefix: what our names of weights without a row begin with in this format.
-    """
+    """The correspondences of one format, named as in `conversion.save`."""
 
     format: str
     encoder: tuple[Row, ...] = ()
     pretraining: tuple[Row, ...] = ()
-    kernel: Layout = SAME
+    kernel: Layout = SAME  # of a task's head, as `names` are
     names: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    prefix: str = UNMAPPED
+    prefix: str = UNMAPPED  # stands before our names of weights without a row
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
         """The rows of a model of class `model` with so many layers, by our names."""
         rows: list[Row] = []
         for row in self.encoder:
-            rows += [row.of_layer(n) for n in range(layers)] if "{n}" in row.ours else [row]
+            for n in range(layers if "{n}" in row.ours else 1):
+                ours, *theirs = (name.replace("{n}", str(n)) for name in (row.ours, *row.theirs))
+                rows.append(Row(ours, tuple(theirs), row.layout))
         head = heads.of(model)
         if heads.MASKED_LM in head.pretraining:
             rows += self.pretraining

@@ -61,35 +61,19 @@ TABLE = Table(
     names=_HEAD_NAMES,
 )
 
-# The other variables in a checkpoint of training.
-_SLOTS = ("/adam_m", "/adam_v")
-_COUNTERS = ("global_step",)
 
-# The names of activations in bert_config.json -> ours: google-research's GELU is the tanh form.
-_ACTIVATIONS = {"gelu": "gelu_new"}
 # The defaults of `BertConfig`.
 _DEFAULTS = {"hidden_act": "gelu", "type_vocab_size": 16}
 # The sizes that are keys of the file.
-_SIZES = {
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
-}
+_SIZES = set(
+    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
+    "hidden_dropout_prob attention_probs_dropout_prob max_position_embeddings type_vocab_size "
+    "initializer_range".split()
+)
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
-    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`.
-
-    Raises:
-        UserError: its configuration is missing or damaged, or does not fit the tensors.
-    """
+    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`."""
     path = prefix.parent / CONFIG_FILE
     if not is_there(path):
         raise UserError(
@@ -97,8 +81,8 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
             "training started from"
         )
     fields = plain_json.read_object(path, "model configuration")
-    slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
-    weights = {name: name for name in tensors.shapes if name not in (*slots, *_COUNTERS)}
+    slots = [name for name in tensors.shapes if name.endswith(("/adam_m", "/adam_v"))]
+    weights = {name: name for name in tensors.shapes if name not in (*slots, "global_step")}
     model, head = TABLE.model_in(tensors)
     description = Description(model, head, encoder_config(sizes(fields), path))
     notes = [*keys.check(path, fields, CONFIG_FILE).values()]
@@ -116,9 +100,8 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of bert_config.json under our names and with our meanings."""
     found = _DEFAULTS | {name: fields[name] for name in _SIZES | {"hidden_act"} if name in fields}
-    activation = found["hidden_act"]
-    if isinstance(activation, str):
-        found["hidden_act"] = _ACTIVATIONS.get(activation, activation)
+    if found["hidden_act"] == "gelu":  # google-research's GELU is the tanh form
+        found["hidden_act"] = "gelu_new"
     return found
 
 

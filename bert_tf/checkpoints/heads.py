@@ -76,12 +76,7 @@ SOURCES: list[Callable[[], Mapping[str, Head]]] = [
 
 
 def known() -> dict[str, Head]:
-    """All heads, by the names of their models' classes.
-
-    >>> import bert_tf.tasks.registry
-    >>> known()["QuestionAnswerer"].places["huggingface"]
-    Place(prefix='qa_outputs.', reader='BertForQuestionAnswering', attributes='')
-    """
+    """All heads, by the names of their models' classes."""
     return {model: head for source in SOURCES for model, head in source().items()}
 
 
@@ -95,14 +90,10 @@ def chosen(
 ) -> tuple[str, dict[str, Any]]:
     """The class of models that some weights are of, and the arguments of its head.
 
-    Several classes may share a layer, such as those that classify or rate texts. A class fits best
-    if the problem type is its own, then if it gives a number and the layer has one output.
-
-    Args:
-        found: the classes with such a layer, and its number of outputs.
-        problem: the `problem_type` in transformers' configuration.
-        library: the kind of model in sentence-transformers.
-        dropout: of the head.
+    Several classes may share a layer, such as those that classify or rate texts; `found` has them
+    with the layer's number of outputs. A class fits best if transformers' `problem_type` is its
+    own, then if it gives a number and the layer has one output. `library` is a kind of model in
+    sentence-transformers.
     """
     if not found:
         return ENCODER, {}

@@ -100,12 +100,7 @@ _SCORES = {
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, it is of another architecture, or the
-            configuration does not fit the weights.
-    """
+    """The checkpoint in `folder`."""
     path = folder / CONFIG_FILE
     fields = plain_json.read_object(path, "model configuration")
     model_type = str(fields.get("model_type", "bert"))

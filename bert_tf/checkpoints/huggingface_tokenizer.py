@@ -56,11 +56,7 @@ _PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 class TokenizerFiles:
     """What the tokenizer's files of `folder` say; each JSON file is read once, here.
 
-    Attributes:
-        notes: messages on what is read otherwise or not at all.
-
-    Raises:
-        UserError: a file is not JSON.
+    `notes` are messages on what is read otherwise or not at all.
     """
 
     def __init__(self, folder: Path):
@@ -87,9 +83,7 @@ class TokenizerFiles:
     def vocabulary(self) -> tuple[str, ...] | None:
         """The pieces in the order of their ids; None if the folder has no vocabulary.
 
-        Raises:
-            UserError: it is not a BERT vocabulary, or the files have a setting that bert_tf's
-                tokenizer cannot follow.
+        Raises UserError if the files have a setting that bert_tf's tokenizer cannot follow.
         """
         if self._refusal is not None:
             raise self._refusal
@@ -123,10 +117,6 @@ class TokenizerFiles:
         """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
 
         transformers leaves special and added tokens whole, unless `split_special_tokens` is true.
-        A word of more than 100 characters is [UNK] unless tokenizer.json says otherwise.
-
-        Raises:
-            UserError: bert_tf's tokenizer cannot have one of the settings.
         """
         model = self._tokenizer.get("model")
         is_text = self._config.get("split_special_tokens") is True
@@ -155,10 +145,7 @@ class TokenizerFiles:
         return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
     def _check(self) -> None:
-        """Finds the notes, and what tokenizer.json says of cleaning.
-
-        Raises UserError if bert_tf's tokenizer cannot follow a setting.
-        """
+        """Finds the notes, and what tokenizer.json says of cleaning."""
         for name, fields in self._fields.items():
             self._check_keys(name, fields)
         for _, _, fields in self._listed_tokens():
@@ -220,10 +207,7 @@ class TokenizerFiles:
             )
 
     def _steps(self, part: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
-        """The kinds and fields of the steps of a part of tokenizer.json, which may be nested.
-
-        Raises UserError if bert_tf has no such step.
-        """
+        """The kinds and fields of the steps of a part of tokenizer.json, which may be nested."""
         steps, left = [], [self._tokenizer[part]]
         while left:
             each = left.pop(0)
@@ -291,10 +275,10 @@ class TokenizerFiles:
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces, of which the last added tokens may be missing, and those tokens.
+        """The pieces and the added tokens, the last of which may be missing from the pieces.
 
-        `known` are the pieces of words. Raises UserError if an added token has an id that is
-        another piece's or leaves a gap, or if cleaned words would have to match it too.
+        Raises UserError if an added token has another piece's id or leaves a gap, or if cleaned
+        words, which are `known`, would have to match it too.
         """
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
@@ -319,10 +303,7 @@ class TokenizerFiles:
 
 
 def write(folder: Path, content: Content, max_length: int, tokenizer_class: str) -> None:
-    """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer.
-
-    `max_length` is the most tokens of an input, `tokenizer_class` the class of transformers.
-    """
+    """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer."""
     content.write_vocabulary(folder)
     lower_case, tokenizer = content.description.lower_case, content.description.tokenizer
     fields: dict[str, Any] = {

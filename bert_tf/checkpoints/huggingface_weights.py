@@ -32,11 +32,7 @@ _PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "
 
 
 def open_folder(folder: Path) -> Tensors:
-    """The tensors in `folder` under torch's names, from the first of the formats that is there.
-
-    Raises:
-        UserError: there are no weights, or a file is missing or damaged.
-    """
+    """The tensors in `folder` under torch's names, from the first of the formats that is there."""
     formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: tensors.open_hdf5, TORCH: _open_torch}
     for name, open_file in formats.items():
         index = folder / f"{name}.index.json"

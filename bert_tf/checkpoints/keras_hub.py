@@ -108,22 +108,13 @@ TABLE = Table(
 
 
 def is_one(folder: Path) -> bool:
-    """Whether `folder` holds a preset: KerasHub knows its own config.json by this key.
-
-    Raises:
-        UserError: config.json is not a JSON object.
-    """
+    """Whether `folder` holds a preset: KerasHub knows its own config.json by this key."""
     path = folder / _BACKBONE
     return "registered_name" in plain_json.read_if_there(path, "configuration")
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, it is of another architecture, or it computes
-            something that bert_tf does not.
-    """
+    """The checkpoint in `folder`."""
     path = folder / _BACKBONE
     notes: list[str] = []
     (kind, fields), (task, of_task) = _object(path, notes), _object(folder / _TASK, notes)
@@ -245,9 +236,9 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The class of an object that Keras described in a file, and its arguments.
+    """The class and the arguments of an object that Keras described; "" and {} without the file.
 
-    Without the file they are "" and {}. What has no effect is added to `notes`.
+    What has no effect is added to `notes`.
     """
     fields = plain_json.read_if_there(path, "preset")
     if not fields:
@@ -262,10 +253,7 @@ def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _tokenizer(path: Path, notes: list[str]) -> dict[str, Any]:
-    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer.
-
-    Raises UserError if it cuts words in another way than BERT's.
-    """
+    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer."""
     kind, fields = _object(path, notes)
     lower_case, strips = (fields.get(name, False) for name in ("lowercase", "strip_accents"))
     own = {

@@ -24,18 +24,10 @@ def spread(layers: int, number: int) -> list[int]:
 
 
 def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list[int]:
-    """The layers that a smaller model takes from one of `layers` layers, counted from 0.
+    """The layers, from 0, that a smaller model takes from one of `layers` layers.
 
     >>> chosen(6, 2, "spread"), chosen(6, 2, "first"), chosen(6, 2, "last"), chosen(6, None, [0, 5])
     ([2, 5], [0, 1], [4, 5], [0, 5])
-
-    Args:
-        layers: how many there are.
-        number: how many are taken; None is the length of the list, or all layers.
-        choice: "spread", "first", "last", or their numbers.
-
-    Raises:
-        UserError: the choice is none of these, or a layer does not exist.
     """
     taken = list(range(layers) if isinstance(choice, str) else choice)
     if not isinstance(choice, str):
@@ -69,19 +61,8 @@ def of_layers(
 ) -> dict[str, Weight]:
     """The weights of a larger model for those of a smaller one, both under our names.
 
-    >>> of_layers(["encoder/layer_0/b"], {"encoder/layer_0/b": 1, "encoder/layer_1/b": 2}, [1])
-    {'encoder/layer_0/b': 2}
-
     A weight that only the last layer has, such as the LayerNorm at the end of a pre-norm stack,
     comes from the last layer.
-
-    Args:
-        names: of the smaller model's weights.
-        weights: of the larger model.
-        layers: the layers of the larger model, in the order of the smaller model's.
-
-    Raises:
-        UserError: the larger model lacks a weight.
     """
     numbers = [int(each) for name in weights for each in _LAYER.findall(name)]
     last = max(numbers, default=0)

@@ -99,9 +99,6 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
     The tensors give the sizes. bert_config.json, if it is there, or else params.yaml, gives the
     other settings; otherwise they are those of Model Garden's BERT.
-
-    Raises:
-        UserError: a file is damaged, or the tensors are not of one BERT encoder.
     """
     path = prefix.parent / CONFIG_FILE
     if is_there(path):
@@ -115,10 +112,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
 
 def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The encoder's fields in the file of an experiment, and notes; {} and {} without the file.
-
-    The fields have the names of bert_config.json.
-    """
+    """The encoder's fields in an experiment's file, under the names of bert_config.json, and notes."""
     try:
         text = read_text(path, "experiment") if is_there(path) else ""
         encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
@@ -135,11 +129,7 @@ def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, ...]]:
-    """The variables of an object-based checkpoint by their names in the table, and notes.
-
-    Raises:
-        UserError: its graph of objects is damaged, or it contains two encoders.
-    """
+    """The variables of an object-based checkpoint by their names in the table, and notes."""
     graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
     names: dict[str, str] = {}
@@ -178,11 +168,7 @@ def described(
     notes: tuple[str, ...],
     read_vocabulary: Callable[[], tuple[str, ...] | None],
 ) -> Checkpoint:
-    """The checkpoint in `folder`, where `fields` are those of a bert_config.json.
-
-    Raises:
-        UserError: the tensors are not of a BERT encoder, or not what `fields` say.
-    """
+    """The checkpoint in `folder`, where `fields` are those of a bert_config.json."""
     path = folder / CONFIG_FILE
     model, head = TABLE.model_in(tensors)
     sizes = _sizes(folder, tensors)
@@ -225,7 +211,7 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes, from the shapes of the tensors. Raises UserError if they are not those of BERT."""
+    """The sizes, from the shapes of the tensors."""
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
     try:

@@ -50,20 +50,10 @@ def make_encoder(config: EncoderConfig) -> Any:
 
 
 def verify(folder: Path, description: Description, ours: keras.Model) -> float:
-    """Opens a checkpoint in Model Garden's classes, and compares what these compute with a model.
+    """The largest difference between the outputs of Model Garden's classes and of our model.
 
-    Args:
-        folder: a checkpoint that `model_garden.write_content` wrote.
-        description: of the model in it.
-        ours: the model that it should be.
-
-    Returns:
-        The largest difference of any output, in float32, for two rows of random ids; the second
-        one is padded.
-
-    Raises:
-        UserError: the extra is missing, Model Garden has no such model, or a weight that it
-            expects is not in the checkpoint.
+    `folder` is a checkpoint that `model_garden.write_content` wrote. The input is two rows of
+    random ids, of which the second is padded.
     """
     encoder = make_encoder(description.encoder)
     theirs, items = _with_head(encoder, description)

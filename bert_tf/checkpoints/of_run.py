@@ -46,17 +46,9 @@ def newest(run: Path) -> Path:
 
 
 def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
-    """The newest checkpoint that has no problem; logs a warning for each one that it skips.
+    """The newest checkpoint without a problem, or None if there are none; warns of those it skips.
 
-    Args:
-        checkpoints: the folder of the checkpoints.
-        problem: returns in words what is wrong with a checkpoint, or None.
-
-    Returns:
-        The folder of that checkpoint; None if there are no checkpoints.
-
-    Raises:
-        UserError: there are checkpoints, and all of them have a problem.
+    `problem` returns in words what is wrong with a checkpoint, or None.
     """
     steps = step_folders(checkpoints)
     for folder in reversed(steps):
@@ -74,9 +66,6 @@ def kept(run: Path) -> Path:
 
     A damaged checkpoint is skipped with a warning, as it is when training resumes. A checkpoint
     without a state does not come from training and is used as it is.
-
-    Raises:
-        UserError: there is no checkpoint yet, all of them are damaged, or the best one is.
     """
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
@@ -145,12 +134,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 
 
 def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None:
-    """What is wrong with a checkpoint, in words; None if all files have their checksums.
-
-    Args:
-        checkpoint: its folder.
-        files: the names of the files that are checked in addition to the state; None is all.
-    """
+    """What is wrong with a checkpoint, in words; None if the `files` (None is all) are sound."""
     try:
         state = read_state(checkpoint)
         if state.pop(_OWN) != _checksum_of(state):

@@ -36,12 +36,7 @@ _PREFIX, _LABELS = "base_model.model.", "bert_tf.labels"
 
 
 class Pair(NamedTuple):
-    """The factors of an update of some columns of a kernel.
-
-    Attributes:
-        down: A, [input, rank].
-        up: B, [rank, columns].
-    """
+    """The factors of an update of some columns of a kernel."""
 
     down: Any
     up: Any
@@ -49,14 +44,10 @@ class Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-    """Low-rank updates of an encoder's kernels.
+    """Low-rank updates of an encoder's kernels; each is alpha / rank * A @ B.
 
-    Attributes:
-        rank: of each update.
-        alpha: each update is alpha / rank * A @ B.
-        dropout: with which they were trained.
-        pairs: our name of a kernel -> a pair of arrays for each equal part of its columns, such as
-            those of query, key and value; None for a part without an update.
+    `pairs` maps our name of a kernel to a pair of arrays for each equal part of its columns, such
+    as those of query, key and value; None stands for a part without an update.
     """
 
     rank: int

@@ -70,23 +70,14 @@ TABLE = dataclasses.replace(
 
 
 def is_one(folder: Path) -> bool:
-    """Whether `folder` holds an embedder of sentence-transformers.
-
-    Raises:
-        UserError: a file is not JSON.
-    """
+    """Whether `folder` holds an embedder of sentence-transformers."""
     if not is_there(folder / MODULES_FILE):
         return False
     return _fields(folder / CONFIG_FILE).get("model_type", heads.EMBEDDER) == heads.EMBEDDER
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, or the folder holds a module or a setting that
-            bert_tf does not support.
-    """
+    """The checkpoint in `folder`."""
     modules, notes = _modules(folder)
     transformer, pooling, dense, normalize = _in_order(folder, modules)
     inner = huggingface.open_checkpoint(transformer)
@@ -94,7 +85,13 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     config, fields = _fields(path), _fields(inner_path)
     for file, found in ((path, config), (inner_path, fields)):
         notes |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
-    _check_modality(fields, inner_path)
+    modality = _field(fields, "modality_config", dict, {}, inner_path)
+    pooled = _field(modality, "text", dict, {}, inner_path).get("method_output_name")
+    if pooled not in (None, "last_hidden_state"):
+        raise UserError(
+            f"{inner_path}: method_output_name is {shown(pooled)}; bert_tf supports only "
+            "last_hidden_state"
+        )
     lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
     if _field(fields, "do_lower_case", bool, False, inner_path):
         if lower_case is False:  # the texts are lower-cased before its tokenizer
@@ -142,11 +139,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def write_content(folder: Path, content: Content) -> None:
-    """Writes the checkpoint into the existing `folder`.
-
-    Raises:
-        UserError: the model is no embedder, or no module pools as it does.
-    """
+    """Writes the checkpoint into the existing `folder`."""
     description, settings = content.description, content.description.settings
     if description.model != (ours := _class_of_embedders()):
         raise UserError(
@@ -225,7 +218,7 @@ def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
     """The classes and folders of the modules in their order, and notes on their files' keys."""
     path = folder / MODULES_FILE
     found, notes = list[tuple[str, Path]](), dict[str, str]()
-    for entry in plain_json.read_array(path, "list of modules"):
+    for entry in plain_json.read_object(path, "list of modules", list):
         if not isinstance(entry, dict) or not all(
             isinstance(entry.get(name), str) for name in ("path", "type")
         ):
@@ -250,10 +243,7 @@ def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
 
 
 def _in_order(folder: Path, modules: list[tuple[str, Path]]) -> tuple[Path, Path, list[Path], bool]:
-    """The folders of the transformer, the pooling and each dense layer; whether it normalizes.
-
-    Raises UserError if bert_tf does not support these modules or their order.
-    """
+    """The folders of the transformer, the pooling and each dense layer; whether it normalizes."""
     kinds, folders = [kind for kind, _ in modules], [each for _, each in modules]
     normalize = kinds[-1:] == ["Normalize"]
     inner = slice(2, len(modules) - normalize)
@@ -270,16 +260,6 @@ def _in_order(folder: Path, modules: list[tuple[str, Path]]) -> tuple[Path, Path
             f"{embedder.MOST_DENSE}"
         )
     return transformer, pooling, dense, normalize
-
-
-def _check_modality(fields: Mapping[str, Any], path: Path) -> None:
-    """Raises UserError if anything but the transformer's last layer is pooled."""
-    modality = _field(fields, "modality_config", dict, {}, path)
-    name = _field(modality, "text", dict, {}, path).get("method_output_name")
-    if name not in (None, "last_hidden_state"):
-        raise UserError(
-            f"{path}: method_output_name is {shown(name)}; bert_tf supports only last_hidden_state"
-        )
 
 
 def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:

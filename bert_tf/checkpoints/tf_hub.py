@@ -26,11 +26,7 @@ _LOWER_CASE = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The encoder in the SavedModel `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, or the SavedModel is not a text encoder.
-    """
+    """The encoder in the SavedModel `folder`."""
     prefix = folder / "variables" / "variables"
     if not is_there(prefix.with_suffix(".index")):
         raise UserError(f"{folder} is a SavedModel without variables; give one that is not frozen")

@@ -19,13 +19,7 @@ from bert_tf.errors import UserError
 
 
 def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
-    """The encoder that a configuration describes, with the other arguments of `Encoder`.
-
-    >>> tiny = EncoderConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1,
-    ...                      num_attention_heads=1, intermediate_size=8, bilstm=True)
-    >>> type(encoder_for(tiny)).__name__
-    'BiLSTMEncoder'
-    """
+    """The encoder that a configuration describes, with the other arguments of `Encoder`."""
     return _class_for(config)(config, *args, **options)
 
 
@@ -38,17 +32,9 @@ def one_way_bias(
 ) -> tf.Tensor:
     """What is added to the attention scores so that a token sees only one of its sides.
 
-    >>> one_way_bias(tf.constant([[True, True]]), "left_to_right").numpy().tolist()
-    [[[[0.0, -1000000000.0], [0.0, 0.0]]]]
-
-    Args:
-        key_mask: bool [batch, row_len], true at real tokens.
-        direction: "left_to_right", where a token sees itself and those before it, or
-            "right_to_left", where it sees itself and those after it.
-        positions: int32 [batch, n], the queries; None for all tokens of a row.
-
-    Returns:
-        float32 [batch, 1, row_len or n, row_len].
+    "left_to_right" shows a token itself and those before it, "right_to_left" itself and those after
+    it. bool [batch, row_len] and int32 [batch, n], the queries, all tokens without them -> float32
+    [batch, 1, row_len or n, row_len].
     """
     keys = tf.range(tf.shape(key_mask)[1])
     queries = keys[tf.newaxis] if positions is None else positions

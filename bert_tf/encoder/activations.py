@@ -77,11 +77,7 @@ _TRAINED = {
 
 
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The function that `hidden_act` names, or its form for training; None is the identity.
-
-    Raises:
-        UserError: an unknown name.
-    """
+    """The function that `hidden_act` names, or its form for training; None is the identity."""
     if training and name in _TRAINED:
         return _TRAINED[name]
     plain = {None: tf.identity, "tanh": tf.tanh, "relu": tf.nn.relu}

@@ -17,17 +17,7 @@ _HIDDEN_KEY = -1e9
 
 
 def padding_bias(key_mask: tf.Tensor) -> tf.Tensor:
-    """What is added to the attention scores so that no query sees padding.
-
-    >>> padding_bias(tf.constant([[True, True, False]])).numpy().tolist()
-    [[[[0.0, 0.0, -1000000000.0]]]]
-
-    Args:
-        key_mask: bool [batch, row_len], true at real tokens.
-
-    Returns:
-        float32 [batch, 1, 1, row_len].
-    """
+    """float32 [batch, 1, 1, row_len]: added to scores, so that no query sees padding."""
     return bias_of(key_mask[:, tf.newaxis, tf.newaxis, :])
 
 
@@ -42,12 +32,7 @@ class SelfAttention(keras.layers.Layer):
 
     Query, key and value come from one matrix product, `query_key_value`, whose kernel is
     [hidden, 3 * num_heads * head_size]: first the columns of the query, then of the key, then of
-    the value.
-
-    Args:
-        num_heads: number of heads.
-        dropout: rate on the attention probabilities.
-        head_size: columns of a head; None is the hidden size divided by the number of heads.
+    the value. A `head_size` of None is the hidden size divided by the number of heads.
     """
 
     def __init__(
@@ -84,22 +69,13 @@ class SelfAttention(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Mixes the tokens of each row.
+        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
 
-        Args:
-            tokens: [tokens, hidden].
-            layout: where each token stands.
-            bias: float32, broadcastable to [batch, heads, row_len or n, row_len].
-            training: whether dropout acts.
-            positions: int32 [batch, n], the tokens whose output is needed; None for all.
-
-        Returns:
-            The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the
-            intermediates, which mean nothing at padding. `attention_probabilities`,
-            [batch, heads, row_len or n, row_len], are those before dropout: the share of each key
-            (last axis) that a query takes. They come from `query`,
-            [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
-            [batch, heads, row_len, head_size].
+        `bias` is float32, broadcastable to [batch, heads, row_len or n, row_len]. The intermediates
+        mean nothing at padding: `attention_probabilities`, [batch, heads, row_len or n, row_len],
+        before dropout, are the share of each key (last axis) that a query takes. They come from
+        `query`, [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are [batch,
+        heads, row_len, head_size].
         """
         projected = self.query_key_value(tokens, training=training)
         if positions is None:

@@ -15,11 +15,7 @@ from bert_tf.encoder.linear import Linear
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TransformerBlock(keras.layers.Layer):
-    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
-
-    Args:
-        index: place of the block in its encoder, from 0; only its name depends on it.
-    """
+    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x)))."""
 
     def __init__(self, config: EncoderConfig, index: int = 0, **kwargs: Any):
         kwargs.setdefault("name", f"layer_{index}")
@@ -62,10 +58,7 @@ class TransformerBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
-
-        Args and intermediates are those of `SelfAttention`.
-        """
+        """As `SelfAttention.call`, whose intermediates it returns too."""
         mixed, intermediates = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )

@@ -57,10 +57,7 @@ class Embeddings(keras.layers.Layer):
     def call(
         self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Three int32 [tokens] -> [tokens, hidden].
-
-        Rows are added up in float32, in whatever precision they are stored.
-        """
+        """Three int32 [tokens] -> [tokens, hidden]; rows are added up in float32."""
         # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
         # read once rows were gathered from the variable itself.
         word, position, *token_type = (

@@ -36,15 +36,7 @@ LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden].
-
-    Attributes:
-        embeddings: the tokens before the first block.
-        layers: the tokens after each block, the last one last.
-        layout: where each token stands in its row.
-        intermediates: for each block a dict of what it computed on the way, such as
-            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
-    """
+    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden]."""
 
     embeddings: tf.Tensor
     layers: list[tf.Tensor]
@@ -180,9 +172,7 @@ class Encoder(keras.Model):
     ) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens.
 
-        Args:
-            with_intermediates: whether to return what the blocks compute on the way. These are kept
-                for the gradient even if `rematerialize` is set.
+        Intermediates are kept for the gradient even if `rematerialize` is set.
         """
         layout = self.layout_of(inputs)
         embedded = self.embed(inputs, layout, training)
@@ -196,13 +186,9 @@ class Encoder(keras.Model):
         return Encoded(embedded, layers, layout, intermediates)
 
     def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """The last layer at some tokens. The last block computes nothing for the others.
+        """The last layer at int32 [batch, n]; the last block computes nothing for the other tokens.
 
-        Args:
-            positions: int32 [batch, n].
-
-        Returns:
-            [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
+        [batch * n, hidden], zero where the mask is 0, as `encode(inputs).select(positions)`.
         """
         layout = self.layout_of(inputs)
         tokens = self.embed(inputs, layout, training)
@@ -221,11 +207,7 @@ class Encoder(keras.Model):
         return [rematerialized(block) for block in self.blocks] if again else self.blocks
 
     def layout_of(self, inputs: Inputs) -> TokenLayout:
-        """Where each token of a batch stands.
-
-        Raises:
-            UserError: the inputs are no rows, or the rows are longer than there are positions.
-        """
+        """Where each token of a batch stands."""
         shape = tf.convert_to_tensor(inputs["input_word_ids"]).shape
         if shape.rank not in (None, 2):
             raise UserError(f"input_word_ids must have shape [batch, seq_len], not {shape}")
@@ -256,12 +238,8 @@ class Encoder(keras.Model):
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         """What is added to attention scores: every query sees all real tokens of its row.
 
-        Args:
-            layout: of the batch.
-            positions: int32 [batch, n], the queries; None for all tokens.
-
-        Returns:
-            float32, broadcastable to [batch, heads, n or row_len, row_len].
+        float32, broadcastable to [batch, heads, n or row_len, row_len]. `positions`, int32 [batch,
+        n], are the queries; None is all tokens.
         """
         return padding_bias(layout.key_mask)
 
@@ -276,11 +254,9 @@ class Encoder(keras.Model):
         return tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        """[batch, hidden] from the tokens at `pooled_positions`; 0 where a row's start is masked.
+        """[batch * (1 or 2), hidden], the last layer at `pooled_positions` -> [batch, hidden].
 
-        Args:
-            tokens: [batch * (1 or 2), hidden], of the last layer.
-            input_mask: int [batch, seq_len].
+        It is 0 where the start of a row is masked.
         """
         if self.pooler is None:
             raise UserError("the encoder has no pooler; make it with with_pooler=True")
@@ -368,9 +344,6 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     """The inputs of a model as whole numbers.
 
     Keras would round floating-point ids to the precision that it computes in.
-
-    Raises:
-        UserError: the inputs are no dict, or one of `INPUTS` is missing.
     """
     if not isinstance(inputs, Mapping):
         raise UserError(

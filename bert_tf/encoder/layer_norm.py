@@ -20,13 +20,8 @@ FUSED_EPSILON = 1e-3
 class LayerNorm(keras.layers.Layer):
     """Normalizes each token over its hidden axis, then scales and shifts.
 
-    Args:
-        epsilon: added to the variance; BERT's is 1e-12, far below what bfloat16 can resolve,
-            hence the float32 arithmetic.
-
-    Attributes:
-        fused: whether `call` uses the form of `bert_tf.export.fused_norms`, whose epsilon is
-            `FUSED_EPSILON`.
+    BERT's epsilon is far below what bfloat16 can resolve, hence the float32 arithmetic. If `fused`
+    is true, `call` uses the form of `bert_tf.export.fused_norms`, whose epsilon is `FUSED_EPSILON`.
     """
 
     def __init__(self, epsilon: float = 1e-12, **kwargs: Any):
@@ -50,12 +45,9 @@ class LayerNorm(keras.layers.Layer):
     ) -> tf.Tensor:
         """[..., hidden] -> the same shape, in the compute dtype.
 
-        Args:
-            x: of any floating type.
-            residual: added to `x` first, in float32 too; a sum rounded to bfloat16 would make the
-                error of a layer a quarter larger.
-            drawn: dropout of `x` before the sum.
-            training: whether the sum with a residual may be compiled.
+        `drawn` is dropout of `x`. Then `residual` is added, in float32 too: a sum rounded to
+        bfloat16 would make the error of a layer a quarter larger. In training, this sum may be
+        compiled.
         """
         if self.fused:
             return self._fused(x, residual)

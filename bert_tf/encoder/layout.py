@@ -17,14 +17,7 @@ from bert_tf.compat import custom_gradient
 
 
 class PaddedLayout:
-    """All positions of [batch, seq_len], padding included.
-
-    Args:
-        input_mask: int [batch, seq_len], non-zero at real tokens.
-
-    Attributes:
-        key_mask: bool [batch, row_len], true at tokens that may be attended to.
-    """
+    """All positions of [batch, seq_len], padding included."""
 
     def __init__(self, input_mask: tf.Tensor):
         self._batch, self._seq_len = _sizes(input_mask)
@@ -40,10 +33,7 @@ class PaddedLayout:
         return tf.reshape(self._spread(tokens), [self._batch, self._row_len, *tokens.shape[1:]])
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
-        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
-
-        There is anything finite at padding.
-        """
+        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / heads]."""
         size = tokens.shape[-1] // (parts * num_heads)
         split = tf.reshape(tokens, [self._batch, self._seq_len, parts, num_heads, size])
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
@@ -58,10 +48,7 @@ class PaddedLayout:
         return _zero_unless(self.key_mask, self.to_rows(tokens))
 
     def select(self, tokens: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Picks tokens by place: [tokens, hidden], int [batch, n] -> [batch * n, hidden].
-
-        A position whose mask is 0 gives zeros.
-        """
+        """[tokens, hidden], int [batch, n] -> [batch * n, hidden], zero where the mask is 0."""
         return _zero_unless(self.is_real(positions), tf.gather(tokens, self._indices(positions)))
 
     def is_real(self, positions: tf.Tensor) -> tf.Tensor:

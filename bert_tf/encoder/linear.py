@@ -17,13 +17,8 @@ class Linear(keras.layers.Layer):
     TensorFlow's CPU graph optimizer fuses MatMul, BiasAdd and GELU only if they follow each other
     on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
 
-    Args:
-        units: width of the output.
-        activation: None, "tanh", "relu", "gelu" or "gelu_new".
-
-    Attributes:
-        update: what is added to x @ kernel, from x and `training`; None is nothing. While an
-            adapter is trained (`bert_tf.training.adapter`), it is a low-rank product.
+    `update` gives what is added to x @ kernel, from x and `training`. While an adapter is trained
+    (`bert_tf.training.adapter`), it is a low-rank product.
     """
 
     update: Callable[[tf.Tensor, bool], tf.Tensor] | None = None

@@ -21,11 +21,8 @@ _seeds: contextvars.ContextVar["_Seeds | None"] = contextvars.ContextVar("seeds"
 def rematerialized(block: Callable[..., Any]) -> Callable[..., tuple[tf.Tensor, dict]]:
     """A block that computes its intermediates again for the gradient, with the same dropout.
 
-    It is called like `block`, and its dict of intermediates is empty.
-
-    Args:
-        block: as `TransformerBlock`. Gradients reach `tokens`, `bias` and its variables. Its
-            dropouts take their seeds from `drawn_once`.
+    It is called like `block`, and its dict of intermediates is empty. Dropouts take their seeds
+    from `drawn_once`.
     """
 
     def call(tokens: tf.Tensor, bias: tf.Tensor, **options: Any) -> tuple[tf.Tensor, dict]:

@@ -38,11 +38,7 @@ def _below(layer: keras.Layer) -> list[keras.Layer]:
 
 
 def registered_name(factory: Any) -> str:
-    """The name under which a class or function that makes layers is registered with Keras.
-
-    Raises:
-        UserError: it is not registered.
-    """
+    """The name under which a class or function that makes layers is registered with Keras."""
     name = keras.saving.get_registered_name(factory)
     if keras.saving.get_registered_object(name) is not factory:
         raise UserError(
@@ -53,11 +49,7 @@ def registered_name(factory: Any) -> str:
 
 
 def registered(name: str, custom_objects: Any = None) -> Any:
-    """What is registered with Keras under a name, or else listed in `custom_objects`.
-
-    Raises:
-        UserError: nothing is.
-    """
+    """What is registered with Keras under a name, or else listed in `custom_objects`."""
     factory = keras.saving.get_registered_object(name, custom_objects)
     if factory is None:
         raise UserError(

@@ -24,27 +24,9 @@ _NOT_SHARED = {"sum", "mean_with_sample_weight"}
 class EncoderModel(keras.Model):
     """A Keras model that owns an `Encoder` and adds a head to it.
 
-    A subclass passes its own arguments to `__init__` as `head`, and creates the head's weights in
-    `build`.
-
-    Args:
-        encoder: the encoder; its weights are trained with the head's.
-        head: the subclass's own constructor arguments, kept for `get_config` and checkpoints.
-        uses_pooler: whether the head reads the pooled output. If it does not, the pooler's weights
-            are not trained, and do not decay either.
-
-    Attributes:
-        encoder, head, uses_pooler: as above.
-        accumulation_steps: as for `compile`.
-        teaching: what the model learns from a teacher (`bert_tf.distillation.teaching.Teaching`);
-            None if it learns from targets alone.
-        adapter: what is trained instead of the encoder's weights, during `fit` with `lora`
-            (`bert_tf.training.adapter.Adapter`).
-        updates: what the last such `fit` has added to the weights, or a loaded adapter; see
-            `save_adapter` of a task model.
-
-    Raises:
-        UserError: the head reads the pooled output, but the encoder has no pooler.
+    A subclass passes its own arguments to `__init__` as `head`, for `get_config` and checkpoints,
+    and creates the head's weights in `build`. If the head does not read the pooled output, the
+    pooler's weights are not trained, and do not decay either.
     """
 
     def __init__(
@@ -77,18 +59,10 @@ class EncoderModel(keras.Model):
     ) -> None:
         """Keras's `compile`, with two ways to train in less memory.
 
-        Args:
-            *args: as in Keras.
-            accumulation_steps: parts that each batch is cut into. Their gradients are summed, and
-                one update follows; the batch size stays the same.
-            rematerialize: whether only the input of each block is kept for the gradient, and the
-                rest computed again (gradient checkpointing). The gradient is the same; a step takes
-                about a third longer.
-            **kwargs: as in Keras.
-
-        Raises:
-            UserError: `accumulation_steps` is below 1, or the loss is not a mean over rows although
-                a batch has several parts, or devices that share it.
+        Each batch is cut into `accumulation_steps` parts, whose gradients are summed before one
+        update; the batch size stays the same. With `rematerialize`, only the input of each block is
+        kept for the gradient, and the rest is computed again (gradient checkpointing). The gradient
+        is the same; a step takes about a third longer.
         """
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
@@ -147,11 +121,7 @@ class EncoderModel(keras.Model):
             return super().predict(*args, **kwargs)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `export`, a SavedModel that takes ids.
-
-        Raises:
-            UserError: there is no `input_signature`; Keras cannot find one by itself.
-        """
+        """Keras's `export`, a SavedModel that takes ids; it cannot find the signature by itself."""
         if "input_signature" not in kwargs:
             raise UserError(
                 "exporting a model that takes ids requires an input_signature; to serve strings, "
@@ -191,11 +161,7 @@ class EncoderModel(keras.Model):
         return _but_trained(self, self.variables)
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One update from one batch: `bert_tf.training.loop.update`.
-
-        Raises:
-            UserError: TensorFlow is set up for weights that do not change.
-        """
+        """One update from one batch: `bert_tf.training.loop.update`."""
         _check_weights_may_change()
         if not _is_built(self):
             # A subclass may have added a layer that gets its weights from its first call.
@@ -207,12 +173,8 @@ class EncoderModel(keras.Model):
     ) -> Gradients:
         """The gradients of a batch and its loss, from `accumulation_steps` parts of it.
 
-        A subclass whose loss compares all rows of a batch overrides this.
-
-        Args:
-            gradients_of: gives the gradients of some rows, which add up to those of the batch.
-            batch: inputs, targets and weights of the rows.
-            weights: the variables of the gradients.
+        `gradients_of` gives the gradients of some rows, which add up to those of the batch. A
+        subclass whose loss compares all rows of a batch overrides this.
         """
         steps, unrolled = self.accumulation_steps, self.jit_compile
         return accumulated(gradients_of, batch, steps, weights, unrolled)
@@ -255,11 +217,7 @@ class EncoderModel(keras.Model):
     def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """What the loss of a whole batch is divided by: sums over all replicas, in float32.
 
-        Args:
-            y: this replica's targets.
-
-        Returns:
-            `rows`, the number of rows of the global batch, and what a subclass adds.
+        `rows` is the number of rows of the global batch; a subclass adds others.
         """
         sums = self.replica_sums(y)
         context = tf.distribute.get_replica_context()

@@ -13,14 +13,8 @@ from bert_tf.encoder.linear import Linear
 class MaskedLMHead(keras.layers.Layer):
     """LN(activation(x W + b)) E^T + output_bias, E being the encoder's word embeddings.
 
-    W maps to the width of E.
-
-    Source: `get_masked_lm_output` in google-research/bert `run_pretraining.py`.
-
-    Args:
-        activation: "gelu" or "gelu_new".
-        initializer_range: standard deviation of the transform's kernel.
-        layer_norm_eps: added to the variance.
+    W maps to the width of E. Source: `get_masked_lm_output` in google-research/bert
+    `run_pretraining.py`.
     """
 
     def __init__(

@@ -97,11 +97,7 @@ class PreTrainer(WeightedModel):
 
 
 def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
-    """A head of masked language modelling for an encoder, without weights yet.
-
-    Raises:
-        UserError: the encoder has parts that are added only after pre-training.
-    """
+    """A head of masked language modelling for an encoder, without weights yet."""
     config = encoder.config
     if config.bilstm or config.attention == "side_by_side":
         raise UserError(
@@ -119,16 +115,9 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
-    """The scores of the vocabulary at some tokens.
+    """The scores of the vocabulary at [batch * predictions, hidden] tokens of the last layer.
 
-    Args:
-        model: has an `encoder`, and `masked_lm`, its head.
-        tokens: [batch * predictions, hidden], the encoder's last layer.
-        shape: int32 [2], batch and predictions.
-        training: whether dropout acts.
-
-    Returns:
-        float32 [batch, predictions, vocab_size].
+    float32 [batch, predictions, vocab_size], where `shape` is int32 [2], batch and predictions.
     """
     table = model.encoder.embeddings.word_embeddings.value
     logits = model.masked_lm(tokens, table, training=training)

@@ -23,11 +23,7 @@ _COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:
 
 
 class Targets(NamedTuple):
-    """What one head should predict.
-
-    labels: int32 [...].
-    weights: float32 [...], 0 where nothing is predicted.
-    """
+    """What one head should predict."""
 
     labels: tf.Tensor
     weights: tf.Tensor
@@ -37,12 +33,8 @@ class WeightedModel(EncoderModel):
     """A model whose loss and metrics are built in: `compile(optimizer)` is enough.
 
     Each head's loss is sum(weight * cross-entropy) / (sum(weight) + 1e-5); the losses are added.
-    For each head there are two metrics, the mean loss and the accuracy.
-
-    Args:
-        encoder: the encoder.
-        head: the subclass's constructor arguments.
-        metric_prefixes: head -> beginning of its metrics' names.
+    For each head there are two metrics, the mean loss and the accuracy. `metric_prefixes` has the
+    beginning of their names.
     """
 
     def __init__(
@@ -64,11 +56,7 @@ class WeightedModel(EncoderModel):
         }
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """As `EncoderModel.compile`, without a loss.
-
-        Raises:
-            UserError: a loss or metrics were given.
-        """
+        """As `EncoderModel.compile`, without a loss."""
         given = dict(zip(_COMPILE_ARGUMENTS, args, strict=False)) | kwargs
         if any(given.get(name) is not None for name in ("loss", "metrics", "weighted_metrics")):
             raise UserError(

@@ -24,12 +24,6 @@ class ClippedOptimizer(UpdatesTogether):
     Under `tf.distribute` the norm is that of the gradient summed over all replicas. Gradients of
     embedding rows are summed into the whole table, so that moments and decay change every row in
     every step.
-
-    Attributes:
-        clip_norm: greatest global norm of the gradient; None does not clip.
-        skip_nonfinite: whether an update whose gradient has an element that is not finite gets NaN
-            in all elements, so that `update_step` can skip it.
-        nonfinite: int32, how many updates had such a gradient since the optimizer was built.
     """
 
     clip_norm: float | None = None
@@ -164,12 +158,8 @@ class BertOptimizer(ClippedOptimizer):
     def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
         """All variables of the built optimizer, by names that do not depend on their order.
 
-        Args:
-            names: id of each trained weight -> its name.
-
-        Returns:
-            "momentum/NAME" and "velocity/NAME" of each weight, and the others by their own names:
-            "iteration", and "learning_rate" where that is a number.
+        `names` has the name of each trained weight by its id. Its moments are "momentum/NAME" and
+        "velocity/NAME"; the others keep their own names, such as "iteration".
         """
         found = {}
         for kind, moments in (("momentum", self._momentums), ("velocity", self._velocities)):

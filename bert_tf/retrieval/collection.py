@@ -86,18 +86,7 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
 
 
 def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
-    r"""The query, the positive and the negative of each line of MS MARCO's triples.
-
-    >>> _ = Path("triples.tsv").write_text("who sat\ta cat\ta log\n")
-    >>> list(read_triples(Path("triples.tsv")))
-    [(1, ['who sat', 'a cat', 'a log'])]
-
-    Args:
-        path: a TSV file without a header.
-
-    Raises:
-        UserError: a line has fewer or more fields.
-    """
+    """The query, the positive and the negative of each line of MS MARCO's triples."""
     for line, fields in read_tsv(path):
         if len(fields) != len(_TRIPLE):
             raise UserError(
