@@ -33,7 +33,6 @@ from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import ids_of
 
 CONFIG_FILE = "config.json"
@@ -109,8 +108,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
             f"{', '.join(MODELS)}"
         )
-    hub = MODELS[model_type]
-    of_keys = keys.check(path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    hub, tables = MODELS[model_type], (CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    of_keys = keys.check(path, fields, *tables)
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
     files = TokenizerFiles(folder)
@@ -128,9 +127,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             dropout=float(dropout) if isinstance(dropout, int | float) else None,
         )
         if (of_head := f"{CONFIG_FILE} of {hub.own_class(reader)}") in keys.TABLE:
-            of_keys |= keys.check(
-                path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}", of_head
-            )
+            of_keys |= keys.check(path, fields, *tables, of_head)
     else:
         model, head = TABLE.model_in(weights)
     if model != heads.PRETRAINER:
@@ -205,7 +202,6 @@ def _weights(folder: Path, hub: HubModel) -> Tensors:
 def _encoder(
     fields: Mapping[str, Any], hub: HubModel, weights: Tensors, path: Path
 ) -> EncoderConfig:
-    """The encoder's sizes."""
     found = {k: value for k, value in hub.bert_fields(fields).items() if k not in _NO_KEYS}
     if found.get("embedding_size") == found.get("hidden_size"):
         found.pop("embedding_size", None)
@@ -317,7 +313,6 @@ def architecture_of(description: Description, hub: HubModel) -> str:
 def _config(
     description: Description, architecture: str, vocabulary: tuple[str, ...] | None
 ) -> dict[str, Any]:
-    """The fields of config.json."""
     encoder = description.encoder
     hub, fields = MODELS[encoder.model_type], encoder.to_dict()
     fields |= {"is_decoder": encoder.attention == "left_to_right"}
@@ -373,11 +368,9 @@ def _cross_encoder(
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The name of a cross-encoder's activation, "" if there is none; None for other models."""
-    file = folder / _CROSS_ENCODER_FILE
-    if is_there(file):
-        kept = plain_json.read_object(file, "configuration")
-        if kept.get("model_type") == heads.CROSS_ENCODER:
-            return str(kept.get("activation_fn") or "")
+    kept = plain_json.read_if_there(folder / _CROSS_ENCODER_FILE, "configuration")
+    if kept.get("model_type") == heads.CROSS_ENCODER:
+        return str(kept.get("activation_fn") or "")
     if isinstance(config.get(_KEY), dict):
         return str(config[_KEY].get("activation_fn") or "")
     return str(config[_OLD_KEY] or "") if _OLD_KEY in config else None

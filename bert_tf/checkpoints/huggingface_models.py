@@ -19,13 +19,17 @@ _ALIASES = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 class HubModel:
     """A model of the family. BERT's names map to this model's."""
 
-    prefix: str
+    prefix: str  # of the encoder's weights in a model with a head
     classes: Mapping[str, str]
-    weights: tuple[tuple[str, str], ...] = ()
+    weights: tuple[tuple[str, str], ...] = ()  # parts of names
+    # Parts of the names of weights in one class only.
     heads: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
+    # "" stands for a key of config.json that the model does not have.
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Values of BERT's keys that this model's config.json may leave out.
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    dropout_key: str = "classifier_dropout"
+    dropout_key: str = "classifier_dropout"  # "" if heads have no dropout
+    # BERT's class -> the key of its own head's dropout, and the default.
     dropouts: Mapping[str, tuple[str, float | None]] = dataclasses.field(default_factory=dict)
     tokenizer: str = "BertTokenizer"
 
@@ -47,10 +51,7 @@ class HubModel:
         return self.prefix + own if is_inner and architecture != "BertModel" else own
 
     def own_class(self, bert: str) -> str:
-        """This model's class for a class of BERT's; "" if it has none.
-
-        BERT itself has every class, since a family of tasks may bring its own.
-        """
+        """This model's class for a class of BERT's; "" if it has none, except in BERT itself."""
         return self.classes.get(bert, bert if self is MODELS["bert"] else "")
 
     def bert_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:

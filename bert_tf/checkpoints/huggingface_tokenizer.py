@@ -54,21 +54,17 @@ _PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 
 
 class TokenizerFiles:
-    """What the tokenizer's files of `folder` say; each JSON file is read once, here.
-
-    `notes` are messages on what is read otherwise or not at all.
-    """
+    """What the tokenizer's files of `folder` say; `notes` tell what is read otherwise or not."""
 
     def __init__(self, folder: Path):
         self._folder = folder
         self._fields = {
-            name: plain_json.read_object(folder / name, "tokenizer")
+            name: plain_json.read_if_there(folder / name, "tokenizer")
             for name in (CONFIG_FILE, SPECIAL_FILE, ADDED_FILE, TOKENIZER_FILE)
-            if is_there(folder / name)
         }
-        self._config, self._tokenizer = (
-            self._fields.get(name, {}) for name in (CONFIG_FILE, TOKENIZER_FILE)
-        )
+        self._config, self._tokenizer = self._fields[CONFIG_FILE], self._fields[TOKENIZER_FILE]
+        model = self._tokenizer.get("model")
+        self._model = model if isinstance(model, dict) else {}
         self.notes: tuple[str, ...] = ()
         self._cleaning: dict[str, Any] = dict.fromkeys(_CLEANING)
         self._refusal: UserError | None = None
@@ -81,7 +77,7 @@ class TokenizerFiles:
         self._added = self._added_tokens()
 
     def vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces in the order of their ids; None if the folder has no vocabulary.
+        """The pieces in the order of their ids; None without a vocabulary.
 
         Raises UserError if the files have a setting that bert_tf's tokenizer cannot follow.
         """
@@ -118,7 +114,6 @@ class TokenizerFiles:
 
         transformers leaves special and added tokens whole, unless `split_special_tokens` is true.
         """
-        model = self._tokenizer.get("model")
         is_text = self._config.get("split_special_tokens") is True
         found: dict[bool, list[str]] = {True: [], False: []}
         for token, each in self._added.items():
@@ -129,9 +124,7 @@ class TokenizerFiles:
             "special_tokens": "text" if is_text else "whole",
             "added_tokens": found[True],
             "exact_tokens": found[False],
-            "longest_word": model.get("max_input_chars_per_word", _LONGEST_WORD)
-            if isinstance(model, dict)
-            else _LONGEST_WORD,
+            "longest_word": self._model.get("max_input_chars_per_word", _LONGEST_WORD),
             "normalizer": "huggingface",
         }
         for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
@@ -145,13 +138,11 @@ class TokenizerFiles:
         return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
     def _check(self) -> None:
-        """Finds the notes, and what tokenizer.json says of cleaning."""
         for name, fields in self._fields.items():
             self._check_keys(name, fields)
         for _, _, fields in self._listed_tokens():
             self._check_keys(f"{TOKENIZER_FILE}: added_tokens", fields)
-        if isinstance(model := self._tokenizer.get("model"), dict):
-            self._check_keys(f"{TOKENIZER_FILE}: model", model)
+        self._check_keys(f"{TOKENIZER_FILE}: model", self._model)
         if "normalizer" in self._tokenizer:
             self._read_normalizer()
         if "pre_tokenizer" in self._tokenizer:
@@ -224,7 +215,6 @@ class TokenizerFiles:
         return steps
 
     def _check_keys(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Checks the keys of a file, or of a part of tokenizer.json."""
         found = keys.check(self._folder / name, fields, name).values()
         self.notes += tuple(each for each in found if each not in self.notes)
 
@@ -246,7 +236,7 @@ class TokenizerFiles:
     def _listed_tokens(self) -> list[tuple[Any, Any, dict[str, Any]]]:
         """What the files say to be added tokens: the token, its id and its fields."""
         tokens: list[tuple[Any, Any, dict[str, Any]]]
-        tokens = [(token, id, {}) for token, id in self._fields.get(ADDED_FILE, {}).items()]
+        tokens = [(token, id, {}) for token, id in self._fields[ADDED_FILE].items()]
         decoder = self._config.get("added_tokens_decoder")
         tokens += [
             (each.get("content"), int(id), each)
@@ -265,7 +255,7 @@ class TokenizerFiles:
         named: list[Any] = []
         for file in (CONFIG_FILE, SPECIAL_FILE):
             for key in _NAMED_TOKENS:
-                value = self._fields.get(file, {}).get(key)
+                value = self._fields[file].get(key)
                 if isinstance(value, dict) and "content" not in value:
                     value = [*value.values()]
                 named += value if isinstance(value, list) else [value]

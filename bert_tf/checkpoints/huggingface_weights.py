@@ -49,10 +49,7 @@ def open_folder(folder: Path) -> Tensors:
 
 
 def in_torch_layout(found: Tensors) -> Tensors:
-    """Tensors with torch's names, and with kernels as [output, input]; others are unchanged.
-
-    A weight that two layers share is twice in a file. The first one counts.
-    """
+    """Tensors with torch's names and kernels; the first of those that layers share counts."""
     names: dict[str, str] = {}
     for name in found.shapes:
         names.setdefault(torch_name(name) or name, name)

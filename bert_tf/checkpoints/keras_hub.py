@@ -200,7 +200,6 @@ def write_content(folder: Path, content: Content) -> None:
         sizes["num_segments"] = encoder.type_vocab_size
 
     def described(kind: str, config: dict[str, Any]) -> dict[str, Any]:
-        """An object as Keras describes it."""
         names = {"class_name": name + kind, "registered_name": f"keras_hub>{name}{kind}"}
         return names | {"config": config}
 
@@ -236,10 +235,7 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The class and the arguments of an object that Keras described; "" and {} without the file.
-
-    What has no effect is added to `notes`.
-    """
+    """The class and the arguments of an object that Keras described; "" and {} without the file."""
     fields = plain_json.read_if_there(path, "preset")
     if not fields:
         return "", {}

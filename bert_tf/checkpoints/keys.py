@@ -23,9 +23,9 @@ class Keys(NamedTuple):
     """Keys of a file that are treated alike."""
 
     fate: str
-    names: str
-    why: str = ""
-    usual: Sequence[Any] = ()
+    names: str  # separated by spaces
+    why: str = ""  # or the end of the sentence that is printed or raised
+    usual: Sequence[Any] = ()  # values that are neither printed nor refused
 
 
 _JSON = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))

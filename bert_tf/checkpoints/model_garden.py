@@ -90,15 +90,29 @@ _ENCODER_POOLER = "pooler_transform/"
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
-Layers = Callable[[str], tf.train.Checkpoint | None]
-"""Gives the object with the variables directly below a prefix of names; None without variables."""
+# The attributes of an encoder's objects -> what the names of their variables begin with.
+_OBJECTS = {
+    "_embedding_layer": "word_embeddings/",
+    "_position_embedding_layer": "position_embedding/",
+    "_type_embedding_layer": "type_embeddings/",
+    "_embedding_norm_layer": "embeddings/layer_norm/",
+    "_transformer_layers/{n}/_attention_layer/_query_dense": f"{_ATTENTION}query/",
+    "_transformer_layers/{n}/_attention_layer/_key_dense": f"{_ATTENTION}key/",
+    "_transformer_layers/{n}/_attention_layer/_value_dense": f"{_ATTENTION}value/",
+    "_transformer_layers/{n}/_attention_layer/_output_dense": f"{_ATTENTION}attention_output/",
+    "_transformer_layers/{n}/_attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
+    "_transformer_layers/{n}/_intermediate_dense": f"{_LAYER}intermediate/",
+    "_transformer_layers/{n}/_output_dense": f"{_LAYER}output/",
+    "_transformer_layers/{n}/_output_layer_norm": f"{_LAYER}output_layer_norm/",
+    "_pooler_layer": _ENCODER_POOLER,
+}
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
 
-    The tensors give the sizes. bert_config.json, if it is there, or else params.yaml, gives the
-    other settings; otherwise they are those of Model Garden's BERT.
+    The tensors give the sizes. The other settings are those of bert_config.json, or else of
+    params.yaml, or else of Model Garden's BERT.
     """
     path = prefix.parent / CONFIG_FILE
     if is_there(path):
@@ -112,7 +126,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
 
 def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The encoder's fields in an experiment's file, under the names of bert_config.json, and notes."""
+    """The encoder's fields in an experiment's file, as bert_config.json names them, and notes."""
     try:
         text = read_text(path, "experiment") if is_there(path) else ""
         encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
@@ -186,8 +200,8 @@ def described(
 def write_content(folder: Path, content: Content) -> None:
     """Writes the checkpoint into the existing `folder`.
 
-    It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
-    pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
+    `tf.train.Checkpoint(encoder=…)` reads an encoder, `(**checkpoint_items)` a pre-trainer, and
+    `(model=…)` an encoder or one of Model Garden's task models.
     """
     named = TABLE.write(content.weights, content.description)
     root = _objects(named, content.description)
@@ -211,7 +225,6 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes, from the shapes of the tensors."""
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
     try:
@@ -232,80 +245,57 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
         ) from None
 
 
-def _node(**children: Any) -> tf.train.Checkpoint:
-    """An object with such attributes, without those that are None."""
-    return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
-
-
 def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
     """The root of the objects for `tf.train.Checkpoint(root=…)`, from arrays by their names."""
     variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
-
-    def layer(prefix: str) -> tf.train.Checkpoint | None:
-        names = [n for n in variables if n.startswith(prefix) and "/" not in n[len(prefix) :]]
-        return _node(**{n[len(prefix) :]: variables[n] for n in names}) if names else None
-
-    encoder = _encoder_object(layer, description.encoder.num_hidden_layers)
     root = tf.Module()
     # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
     root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
-    root.encoder = encoder
+
+    def put(path: str, prefix: str) -> None:
+        """Gives the object at a path the variables directly below a prefix of names."""
+        for name in variables:
+            attribute = name.removeprefix(prefix)
+            if attribute != name and "/" not in attribute:
+                setattr(_object_at(root, path), attribute, variables[name])
+
+    for path, prefix in _OBJECTS.items():
+        for n in range(description.encoder.num_hidden_layers if "{n}" in path else 1):
+            put(f"encoder/{path}".replace("{n}", str(n)), prefix.replace("{n}", str(n)))
     head = heads.of(description.model)
     if heads.MASKED_LM in head.pretraining:
-        root.masked_lm = _node(
-            dense=layer("cls/predictions/transform/dense/"),
-            layer_norm=layer("cls/predictions/transform/LayerNorm/"),
-            embedding_table=variables["word_embeddings/embeddings"],
-            **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
-        )
-        root.model = _node(encoder_network=encoder, masked_lm=root.masked_lm)
-        logits = layer("next_sentence/logits/")
-        if logits is not None:
+        put("masked_lm/dense", "cls/predictions/transform/dense/")
+        put("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/")
+        root.masked_lm.embedding_table = variables["word_embeddings/embeddings"]
+        bias = variables["cls/predictions/output_bias/bias"]
+        setattr(root.masked_lm, "output_bias/bias", bias)  # the name of one attribute
+        model = _object_at(root, "model")
+        model.encoder_network, model.masked_lm = root.encoder, root.masked_lm
+        if "next_sentence/logits/kernel" in variables:
             # Their next-sentence head has its own pooler.
             for name in [name for name in variables if name.startswith(_ENCODER_POOLER)]:
                 copied = name.replace(_ENCODER_POOLER, "next_sentence/pooler_dense/")
                 variables[copied] = tf.Variable(named[name], name=copied)
-            pooler = layer("next_sentence/pooler_dense/")
-            setattr(root, "next_sentence.pooler_dense", pooler)
-            root.model.classification_heads = _node(**{"0": _node(dense=pooler, out_proj=logits)})
+            put("next_sentence.pooler_dense", "next_sentence/pooler_dense/")
+            put("model/classification_heads/0/out_proj", "next_sentence/logits/")
+            pooler = getattr(root, "next_sentence.pooler_dense")
+            _object_at(model, "classification_heads/0").dense = pooler
     elif "model_garden" in head.places:
         place = head.places["model_garden"]
-        attribute, *inner = place.attributes.split("/")
-        held = layer(place.prefix)
-        for each in reversed(inner):
-            held = _node(**{each: held})
-        root.model = _node(_network=encoder, **{attribute: held})
+        put(f"model/{place.attributes}", place.prefix)
+        _object_at(root, "model")._network = root.encoder
     else:
-        root.model = encoder
-    own = {n[len(UNMAPPED) :]: v for n, v in variables.items() if n.startswith(UNMAPPED)}
-    if own:
-        root.bert_tf = _node(**own)
+        root.model = root.encoder
+    for name in variables:
+        if name.startswith(UNMAPPED):
+            setattr(_object_at(root, "bert_tf"), name.removeprefix(UNMAPPED), variables[name])
     return root
 
 
-def _encoder_object(layer: Layers, layers: int) -> tf.train.Checkpoint:
-    blocks = {str(n): _layer_object(layer, f"transformer/layer_{n}/") for n in range(layers)}
-    return _node(
-        _embedding_layer=layer("word_embeddings/"),
-        _position_embedding_layer=layer("position_embedding/"),
-        _type_embedding_layer=layer("type_embeddings/"),
-        _embedding_norm_layer=layer("embeddings/layer_norm/"),
-        _transformer_layers=_node(**blocks),
-        _pooler_layer=layer(_ENCODER_POOLER),
-    )
-
-
-def _layer_object(layer: Layers, prefix: str) -> tf.train.Checkpoint:
-    attention = f"{prefix}self_attention/"
-    return _node(
-        _attention_layer=_node(
-            _query_dense=layer(f"{attention}query/"),
-            _key_dense=layer(f"{attention}key/"),
-            _value_dense=layer(f"{attention}value/"),
-            _output_dense=layer(f"{attention}attention_output/"),
-        ),
-        _attention_layer_norm=layer(f"{prefix}self_attention_layer_norm/"),
-        _intermediate_dense=layer(f"{prefix}intermediate/"),
-        _output_dense=layer(f"{prefix}output/"),
-        _output_layer_norm=layer(f"{prefix}output_layer_norm/"),
-    )
+def _object_at(holder: tf.Module, path: str) -> tf.Module:
+    """The object at a path of attributes, which is made if it is not there yet."""
+    for name in path.split("/"):
+        if not hasattr(holder, name):
+            setattr(holder, name, tf.Module())
+        holder = getattr(holder, name)
+    return holder

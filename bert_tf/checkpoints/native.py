@@ -65,9 +65,8 @@ def read_description(folder: Path) -> Description:
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`; the vocabulary of a run's checkpoint is in the run folder."""
     description = read_description(folder)
-    places, above = [folder], folder.absolute().parent
-    if above.name == CHECKPOINTS:
-        places.append(above.parent)
+    above = folder.absolute().parent
+    places = [folder, above.parent] if above.name == CHECKPOINTS else [folder]
     return Checkpoint(
         folder,
         description,

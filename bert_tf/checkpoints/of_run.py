@@ -72,8 +72,7 @@ def kept(run: Path) -> Path:
         raise without_checkpoint(run)
     step = read_state(last).get(KEPT) if is_there(last / STATE_FILE) else None
     best = step_folder(last.parent, step) if isinstance(step, int) else last
-    problem = None if best == last else damage(best, _READ)
-    if problem is not None:
+    if best != last and (problem := damage(best, _READ)) is not None:
         raise UserError(
             f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
             "another checkpoint of the run"

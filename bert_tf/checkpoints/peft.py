@@ -38,8 +38,8 @@ _PREFIX, _LABELS = "base_model.model.", "bert_tf.labels"
 class Pair(NamedTuple):
     """The factors of an update of some columns of a kernel."""
 
-    down: Any
-    up: Any
+    down: Any  # A, [input, rank]
+    up: Any  # B, [rank, columns]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,6 @@ class Updates:
     pairs: Mapping[str, tuple[Pair | None, ...]]
 
     def add_to(self, variables: Mapping[str, keras.Variable]) -> None:
-        """Adds the updates to variables by our names."""
         for name, pairs in self.pairs.items():
             columns = np.split(variables[name].numpy(), len(pairs), axis=-1)
             for number, pair in enumerate(pairs):
@@ -66,7 +65,7 @@ class Updates:
 
 
 def of_head(model: Any) -> dict[str, keras.Variable]:
-    """Our names and variables of what is trained besides an adapter.
+    """What is trained besides an adapter, by our names.
 
     Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
     """

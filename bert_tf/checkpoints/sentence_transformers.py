@@ -36,24 +36,19 @@ _TRANSFORMER_FILE, _MODULE_FILE = "sentence_bert_config.json", "config.json"
 # The package of the modules in versions 2 to 5, which version 6 knows too.
 _MODULES = "sentence_transformers.models."
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
-# Ours -> theirs.
+# Theirs -> ours.
 _POOLINGS = {
     "cls": "cls",
     "max": "max",
     "mean": "mean",
-    "mean_sqrt_len": "mean_sqrt_len_tokens",
-    "weighted_mean": "weightedmean",
-    "last_token": "lasttoken",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+    "weightedmean": "weighted_mean",
+    "lasttoken": "last_token",
 }
-# The keys of older versions, in the order in which these concatenate the vectors.
-_POOLING_KEYS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
-    "pooling_mode_weightedmean_tokens": "weighted_mean",
-    "pooling_mode_lasttoken": "last_token",
-}
+# For the same, the ends of keys of older versions, which concatenate the vectors in this order.
+_POOLING_KEYS = (
+    "cls_token max_tokens mean_tokens mean_sqrt_len_tokens weightedmean_tokens lasttoken".split()
+)
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
@@ -168,7 +163,8 @@ def write_content(folder: Path, content: Content) -> None:
         plain_json.write(place / _MODULE_FILE, fields)
         return place
 
-    names, width = [_POOLINGS[mode] for mode in modes], description.encoder.output_size
+    theirs = {ours: name for name, ours in _POOLINGS.items()}
+    names, width = [theirs[mode] for mode in modes], description.encoder.output_size
     pooling = {"word_embedding_dimension": width, "include_prompt": settings["include_prompt"]}
     add("Pooling", pooling | {"pooling_mode": names[0] if len(names) == 1 else names})
     named, width = TABLE.write(own, description), width * len(modes)
@@ -219,14 +215,13 @@ def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
     path = folder / MODULES_FILE
     found, notes = list[tuple[str, Path]](), dict[str, str]()
     for entry in plain_json.read_object(path, "list of modules", list):
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), str) for name in ("path", "type")
-        ):
+        fields = entry if isinstance(entry, dict) else {}
+        place, kind = fields.get("path"), fields.get("type")
+        if not isinstance(place, str) or not isinstance(kind, str):
             raise UserError(
                 f"{path} is damaged: the entry {shown(entry)} does not name a path and a "
                 "type; copy it again"
             )
-        place, kind = entry["path"], entry["type"]
         name = kind.rpartition(".")[2]
         if not kind.startswith("sentence_transformers.") or name not in _ORDER:
             raise UserError(
@@ -286,18 +281,17 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
             )
     modes = fields.get("pooling_mode")
     if modes is None:
-        chosen = [
-            mode for name, mode in _POOLING_KEYS.items() if _field(fields, name, bool, False, path)
-        ]
-        modes = [_POOLINGS[mode] for mode in chosen or ["mean"]]
-    ours = {theirs: mode for mode, theirs in _POOLINGS.items()}
+        old = zip(_POOLINGS, _POOLING_KEYS, strict=True)
+        is_on = {n: _field(fields, f"pooling_mode_{key}", bool, False, path) for n, key in old}
+        modes = [name for name in _POOLINGS if is_on[name]] or ["mean"]
     names = [modes] if isinstance(modes, str) else modes
-    if not isinstance(names, list) or not all(isinstance(n, str) and n in ours for n in names):
+    if not isinstance(names, list) or not all(isinstance(n, str) and n in _POOLINGS for n in names):
         raise UserError(
-            f"{path}: pooling_mode is {shown(modes)}; it must be one or more of {', '.join(ours)}"
+            f"{path}: pooling_mode is {shown(modes)}; it must be one or more of "
+            f"{', '.join(_POOLINGS)}"
         )
     try:
-        found = embedder.poolings([ours[name] for name in names])
+        found = embedder.poolings([_POOLINGS[name] for name in names])
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return {
@@ -325,11 +319,8 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
     units = _field(fields, "out_features", int, 0, path)
     if units < 1:
         raise UserError(f"{path}: out_features must be at least 1, not {units}; copy it again")
-    return {
-        "units": units,
-        "activation": activation,
-        "bias": _field(fields, "bias", bool, True, path),
-    }
+    bias = _field(fields, "bias", bool, True, path)
+    return {"units": units, "activation": activation, "bias": bias}
 
 
 def _activation_path(name: str) -> str:

@@ -106,7 +106,7 @@ def save_hdf5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def datasets(file: h5py.File, size: int) -> list[h5py.Dataset]:
-    """All arrays in a file of `size` bytes; ValueError if it holds anything but arrays of numbers."""
+    """All arrays in a file of `size` bytes; ValueError if it holds anything else."""
     found = list(_datasets(file, set(), 0))
     if sum(each.nbytes for each in found) > size:
         raise ValueError("its weights are larger than the file")

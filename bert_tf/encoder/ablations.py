@@ -125,7 +125,6 @@ class SideBySideEncoder(TwoWayEncoder):
         )
 
     def towers(self) -> dict[str, Encoder]:
-        """Both encoders."""
         return {
             self.name: self.left_to_right,
             f"{self.name}/{self.right_to_left.name}": self.right_to_left,
@@ -163,7 +162,6 @@ class BiLSTMEncoder(TwoWayEncoder):
         return self.encode(inputs, training).select(positions)
 
     def towers(self) -> dict[str, Encoder]:
-        """Those of the encoder below."""
         return self.below.towers()
 
 

@@ -52,7 +52,6 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the two projections for tokens [tokens, hidden]."""
         hidden = input_shape[-1]
         shared = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
         self._width = self.num_heads * (self.head_size or hidden // self.num_heads)
@@ -116,9 +115,7 @@ class SelfAttention(keras.layers.Layer):
 def attention_probabilities(
     query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor, for_gradient: bool
 ) -> tf.Tensor:
-    """softmax(Q K^T / sqrt(head_size) + bias).
-
-    [batch, heads, n, head_size], [batch, heads, row_len, head_size] -> [batch, heads, n, row_len].
+    """softmax(Q K^T / sqrt(head_size) + bias), [batch, heads, n, row_len].
 
     Outside training, bfloat16 needs no float32 in between: the result is as exact, and product,
     scale and bias become one kernel. The error of the gradient would be up to half as large again.

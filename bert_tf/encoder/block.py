@@ -44,7 +44,6 @@ class TransformerBlock(keras.layers.Layer):
         self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the weights for tokens [tokens, hidden]."""
         norms = self.attention_layer_norm, self.output_layer_norm
         for layer in (self.attention, self.intermediate, *norms):
             layer.build((None, input_shape[-1]))

@@ -34,10 +34,6 @@ def is_worthwhile(width: int) -> bool:
 
 @functools.cache
 def _can_compile() -> bool:
-    """Whether this build of TensorFlow has XLA for CPUs.
-
-    XLA announces its first compilation whatever TF_CPP_MIN_LOG_LEVEL says.
-    """
     is_quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
     with tf.init_scope(), without_native_messages() if is_quiet else contextlib.nullcontext():
         try:

@@ -16,12 +16,11 @@ from bert_tf.errors import UserError
 class Drawn:
     """The random numbers that dropout has drawn for a tensor."""
 
-    words: tf.Tensor
-    dropped: int
+    words: tf.Tensor  # uint16 of the tensor's shape, uniform
+    dropped: int  # elements whose word is below this number are dropped
 
     @property
     def scale(self) -> float:
-        """The factor that preserves the mean."""
         return 2**16 / (2**16 - self.dropped)
 
     def apply(self, x: tf.Tensor) -> tf.Tensor:

@@ -13,11 +13,7 @@ from bert_tf.encoder.linear import Linear, truncated_normal
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Token ids -> vectors: word + position + segment, normalized, with dropout.
-
-    DistilBERT has no segments. Where the embeddings have another width than the encoder, a linear
-    layer follows.
-    """
+    """Token ids -> vectors: word + position + segment, normalized, with dropout."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         kwargs.setdefault("name", "embeddings")
@@ -33,8 +29,6 @@ class Embeddings(keras.layers.Layer):
             )
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the tables for ids [tokens]."""
-
         width = self.config.embedding_width
 
         def table(name: str, rows: int) -> keras.Variable:

@@ -41,6 +41,7 @@ class Encoded:
     embeddings: tf.Tensor
     layers: list[tf.Tensor]
     layout: TokenLayout
+    # For each block what it computed on the way, if `encode` was called `with_intermediates`.
     intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
 
     def select(self, positions: tf.Tensor) -> tf.Tensor:
@@ -137,14 +138,12 @@ class Encoder(keras.Model):
             )
 
     def _make_layers(self) -> None:
-        """Makes the layers below the pooler."""
         config, policy = self.config, {"dtype": self.dtype_policy}
         make_block = self.factories["block"]
         self.embeddings = self.factories["embeddings"](config, **policy)
         self.blocks = [make_block(config, i, **policy) for i in range(config.num_hidden_layers)]
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
-        """Creates all weights; their shapes depend on the configuration alone."""
         self.embeddings.build((None,))
         for block in self.blocks:
             block.build((None, self.config.hidden_size))
@@ -170,10 +169,7 @@ class Encoder(keras.Model):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """What `call` computes, left flat for a head that needs only some of the tokens.
-
-        Intermediates are kept for the gradient even if `rematerialize` is set.
-        """
+        """What `call` computes, left flat, with intermediates even if `rematerialize` is set."""
         layout = self.layout_of(inputs)
         embedded = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)

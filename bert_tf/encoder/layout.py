@@ -22,6 +22,7 @@ class PaddedLayout:
     def __init__(self, input_mask: tf.Tensor):
         self._batch, self._seq_len = _sizes(input_mask)
         self._row_len = self._seq_len
+        # bool [batch, row_len], true at tokens that may be attended to.
         self.key_mask = tf.not_equal(input_mask, 0)
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
@@ -65,11 +66,9 @@ class PaddedLayout:
         return tf.reshape(starts + positions, [-1])
 
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, ...] -> [batch * row_len, ...]."""
         return tokens
 
     def _collect(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch * row_len, ...] -> [tokens, ...]."""
         return rows
 
 

@@ -55,7 +55,6 @@ class Linear(keras.layers.Layer):
         return activate(_with_bias(products, tf.convert_to_tensor(self.bias)))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape with `units` as its last axis."""
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:

@@ -84,7 +84,6 @@ class _Seeds:
             _seeds.reset(token)
 
     def next(self, draw: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """The next draw."""
         if self._place == len(self._drawn):
             self._drawn.append(draw())
         self._place += 1

@@ -44,9 +44,11 @@ class EncoderModel(keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
+        # What is learnt from a teacher, and trained instead of the encoder's weights; see
+        # `bert_tf.distillation.teaching` and `bert_tf.training.adapter`.
         self.teaching: Any = None
         self.adapter: Any = None
-        self.updates: Any = None
+        self.updates: Any = None  # what an adapter has added to the weights
 
     @property
     def rematerialize(self) -> bool:
@@ -100,7 +102,6 @@ class EncoderModel(keras.Model):
         return type(self)(encoder, **self.head)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's; see `call`."""
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
@@ -112,13 +113,8 @@ class EncoderModel(keras.Model):
         with without_retracing_notice():
             return super().fit(*args, **kwargs)
 
-    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        with without_retracing_notice():
-            return super().evaluate(*args, **kwargs)
-
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        with without_retracing_notice():
-            return super().predict(*args, **kwargs)
+    evaluate = without_retracing_notice()(keras.Model.evaluate)
+    predict = without_retracing_notice()(keras.Model.predict)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids; it cannot find the signature by itself."""
@@ -131,7 +127,6 @@ class EncoderModel(keras.Model):
 
     @property
     def weights(self) -> list[keras.Variable]:
-        """Keras's, and those of an adapter while it is trained."""
         return [*super().weights, *(self.adapter.weights if self.adapter is not None else ())]
 
     @property
@@ -162,7 +157,11 @@ class EncoderModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch: `bert_tf.training.loop.update`."""
-        _check_weights_may_change()
+        if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
+            raise UserError(
+                f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
+                "weights of its first step; unset it and start again"
+            )
         if not _is_built(self):
             # A subclass may have added a layer that gets its weights from its first call.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
@@ -176,22 +175,19 @@ class EncoderModel(keras.Model):
         `gradients_of` gives the gradients of some rows, which add up to those of the batch. A
         subclass whose loss compares all rows of a batch overrides this.
         """
-        steps, unrolled = self.accumulation_steps, self.jit_compile
-        return accumulated(gradients_of, batch, steps, weights, unrolled)
+        return accumulated(gradients_of, batch, self.accumulation_steps, weights, self.jit_compile)
 
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
-        self.record_loss(
-            self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False), sums
-        )
+        loss = self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False)
+        self.record_loss(loss, sums)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
     ) -> dict[str, Any]:
-        """Keras's, of the compiled metrics."""
         return super().compute_metrics(x, *_as_columns(y, y_pred), sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
@@ -208,17 +204,11 @@ class EncoderModel(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """This replica's share of the batch's loss; the shares add up to it.
-
-        A subclass may compute another loss here, but not for parts of a batch.
-        """
+        """This replica's share of the batch's loss; a subclass may compute another one here."""
         return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
 
     def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """What the loss of a whole batch is divided by: sums over all replicas, in float32.
-
-        `rows` is the number of rows of the global batch; a subclass adds others.
-        """
+        """What a batch's loss is divided by: `rows` and others, float32 sums over all replicas."""
         sums = self.replica_sums(y)
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
@@ -226,7 +216,6 @@ class EncoderModel(keras.Model):
         return sums
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """The same for this replica alone."""
         return {"rows": _rows(y)}
 
     def part_loss(
@@ -299,15 +288,6 @@ def _but_trained(model: keras.Model, variables: list[keras.Variable]) -> list[ke
 def _mean_loss(model: keras.Model) -> keras.metrics.Mean:
     """The mean of the loss that Keras reports; its own metric comes first."""
     return next(metric for metric in model.metrics if metric.name == "loss")
-
-
-def _check_weights_may_change() -> None:
-    """Raises UserError if TensorFlow is set up for serving, where weights never change."""
-    if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
-        raise UserError(
-            f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
-            "weights of its first step; unset it and start again"
-        )
 
 
 def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:

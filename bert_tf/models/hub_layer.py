@@ -106,7 +106,6 @@ class HubLayer(keras.layers.Layer):
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = False) -> Any:
-        """The outputs of the SavedModel for texts, or for the inputs of an encoder."""
         if self.resolved_object is None:
             raise UserError(
                 "this HubLayer was made from its configuration; load the whole .keras file instead"
@@ -126,7 +125,6 @@ class HubLayer(keras.layers.Layer):
         return _tensors(outputs if self.output_key is None else outputs[self.output_key])
 
     def save_assets(self, folder: str) -> None:
-        """Copies the SavedModel into a `.keras` file."""
         if not os.path.isdir(self._folder):
             raise UserError(f"{self._folder} is gone; restore it, since it goes into the file")
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
@@ -140,7 +138,6 @@ class HubLayer(keras.layers.Layer):
             put_variable(holder, variable)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         own = {"folder": self._folder, "output_key": self.output_key, "form": self._form}
         return super().get_config() | own
 

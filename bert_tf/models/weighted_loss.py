@@ -25,8 +25,8 @@ _COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:
 class Targets(NamedTuple):
     """What one head should predict."""
 
-    labels: tf.Tensor
-    weights: tf.Tensor
+    labels: tf.Tensor  # int32 [...]
+    weights: tf.Tensor  # float32 [...], 0 where nothing is predicted
 
 
 class WeightedModel(EncoderModel):
@@ -56,7 +56,6 @@ class WeightedModel(EncoderModel):
         }
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """As `EncoderModel.compile`, without a loss."""
         given = dict(zip(_COMPILE_ARGUMENTS, args, strict=False)) | kwargs
         if any(given.get(name) is not None for name in ("loss", "metrics", "weighted_metrics")):
             raise UserError(
@@ -74,7 +73,6 @@ class WeightedModel(EncoderModel):
         raise NotImplementedError
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """Rows, and each head's sum of weights."""
         return super().replica_sums(y) | {
             name: tf.reduce_sum(target.weights) for name, target in self.loss_targets(y).items()
         }
@@ -102,7 +100,6 @@ class WeightedModel(EncoderModel):
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: None = None
     ) -> dict[str, tf.Tensor]:
-        """Updates each head's accuracy, weighted by its targets; all metrics so far."""
         logits = self.logits(y_pred)
         for name, (labels, weights) in self.loss_targets(y).items():
             best = tf.argmax(logits[name], axis=-1, output_type=labels.dtype)

@@ -26,15 +26,16 @@ class ClippedOptimizer(UpdatesTogether):
     every step.
     """
 
-    clip_norm: float | None = None
+    clip_norm: float | None = None  # the greatest norm
+    # Whether a gradient that is not finite gets NaN in all elements, so that `update_step` skips it.
     skip_nonfinite: bool = False
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates the optimizer's variables."""
         if self.built:
             return
         super().build(variables)
-        # Not a Keras variable, so checkpoints do not hold it; updates do not depend on it.
+        # How many updates had such a gradient since `build`. Not a Keras variable, so checkpoints
+        # do not hold it.
         self.nonfinite = tf.Variable(
             0,
             trainable=False,
@@ -138,7 +139,6 @@ class BertOptimizer(ClippedOptimizer):
         self._scalars: UserDict[Hashable, Any] = UserDict()
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates both moments, zero, for each trainable variable."""
         if self.built:
             return
         super().build(variables)
@@ -192,16 +192,12 @@ class BertOptimizer(ClippedOptimizer):
         return self._scalars[key]
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
-        """What is subtracted from a weight, times the learning rate.
-
-        Both moments include the new gradient. The decay is None if the weight does not decay.
-        """
+        """What is subtracted from a weight, times the rate; a `decay` of None is no decay."""
         raise NotImplementedError
 
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Moves one variable and its moments."""
         index = self.index_of(variable)
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 

@@ -79,7 +79,10 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
         judged = relevant.setdefault(query, {})
         if passage in judged:
             raise UserError(f"{place}: query {query!r} and passage {passage!r} are judged twice")
-        judged[passage] = _degree(score, place)
+        digits = score.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+            raise UserError(f"{place}: the score {score!r} is not a whole number; write 0, 1, 2 …")
+        judged[passage] = int(score)
     if not relevant:
         raise UserError(f"{judgements} holds no judgements; add lines below its header")
     return Collection(passages, {query: queries[query] for query in relevant}, relevant)
@@ -118,10 +121,3 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         yield row["_id"], f"{row.get('title', '')} {row['text']}".strip()
     if not seen:
         raise UserError(f"{path} is empty; write one object with _id and text in each line")
-
-
-def _degree(score: str, place: str) -> int:
-    digits = score.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
-        raise UserError(f"{place}: the score {score!r} is not a whole number; write 0, 1, 2 …")
-    return int(score)

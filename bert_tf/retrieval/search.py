@@ -82,10 +82,7 @@ def _parts(passages: np.ndarray | Iterable[np.ndarray], block: int) -> Iterator[
 
 
 def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool) -> np.ndarray:
-    """Checked vectors, float32 [rows, width], of length 1 where scores are cosines.
-
-    Messages give them a `name`, and the first the number `start`. A `width` of None is any.
-    """
+    """Checked vectors, float32 [rows, width], of length 1 where scores are cosines."""
     vectors = np.asarray(given, np.float32)
     if vectors.ndim != 2 or width not in (None, vectors.shape[1]):
         columns = "width" if width is None else width
