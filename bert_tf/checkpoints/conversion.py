@@ -31,10 +31,9 @@ def convert(
     to: str,
     find: Callable[[str | os.PathLike], Checkpoint] = reading.find,
 ) -> None:
-    """Writes the checkpoint `source`, of any format, as the new folder `destination`.
+    """Writes the checkpoint that `find` opens at `source` as the new folder `destination`.
 
-    Logs what was read, and what the format's own reader ignores or computes differently. `find`
-    opens the source; `bert_tf.tasks.from_checkpoint.find` also opens `.keras` files.
+    Logs what was read, and what the format's own reader ignores or computes differently.
     """
     checkpoint = find(source)
     weights, report = checkpoint.weights()

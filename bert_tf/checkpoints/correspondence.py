@@ -59,13 +59,10 @@ HEADS_FIRST = Layout(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One weight of ours and what it is made of; `{n}` in the names is the layer.
-
-    Where `theirs` are several, ours is their stack along the last axis.
-    """
+    """One weight of ours and what it is made of; `{n}` in the names is the layer."""
 
     ours: str
-    theirs: tuple[str, ...]
+    theirs: tuple[str, ...]  # ours is their stack along the last axis
     layout: Layout = SAME
 
     def read(self, tensor: Callable[[str], np.ndarray]) -> np.ndarray:
@@ -88,15 +85,15 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
 
-    >>> for row in rows_of({"encoder/pooler": "pooler."}, names={"kernel": "weight"}):
-    ...     print(row.ours, row.theirs)
-    encoder/pooler/kernel ('pooler.weight',)
-    encoder/pooler/bias ('pooler.bias',)
-
+    A table of embeddings and the bias of a masked language model are weights themselves.
     `with_heads` says that the weights of attention have an axis for the heads.
     """
     rows = []
     for ours, theirs in layers.items():
+        prefixes = (theirs,) if isinstance(theirs, str) else theirs
+        if ours.endswith(("_embeddings", "/output_bias")):
+            rows.append(Row(ours, prefixes))
+            continue
         layouts = {"kernel": kernel}
         if with_heads and ours.endswith("/query_key_value"):
             layouts = {"kernel": HEADS_LAST, "bias": HEADS_LAST}
@@ -104,7 +101,6 @@ def rows_of(
             layouts = {"kernel": HEADS_FIRST}
         parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
         for part in parts:
-            prefixes = (theirs,) if isinstance(theirs, str) else theirs
             found = tuple(prefix + names.get(part, part) for prefix in prefixes)
             rows.append(Row(f"{ours}/{part}", found, layouts.get(part, SAME)))
     return tuple(rows)

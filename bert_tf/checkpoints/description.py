@@ -73,10 +73,8 @@ class Description:
         return cls(**fields | own)
 
     def differing(self, other: "Description") -> dict[str, Any]:
-        """The fields that differ in `other`, the description read back from another format.
-
-        The vocabulary's hash is left out, since other formats have the vocabulary itself.
-        """
+        """The fields that differ in `other`, the description read back from another format."""
+        # Without the vocabulary's hash, since other formats have the vocabulary itself.
         ours, theirs = ({"tokenizer": {}} | each.to_dict() for each in (self, other))
         names = ["model", "head", "lower_case", "labels", "settings"]
         if self.vocabulary is not None:

@@ -92,6 +92,11 @@ def known(names: Sequence[str] | Mapping[str, str]) -> str:
     return f"the prompts are {', '.join(names)}" if names else "the model has no prompts"
 
 
+def torch_activation(name: str) -> str:
+    """The full name of an activation in torch."""
+    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+
+
 def similarity_function(given: Any) -> str:
     """The name of a similarity function. Raises UserError if it is unknown."""
     if given not in SIMILARITIES:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.checkpoints import keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import TRANSPOSED, Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -23,38 +23,33 @@ PREFIX = "bert_model.ckpt"
 READER = "google-research/bert"
 
 _LAYER = "bert/encoder/layer_{n}/"
+_QUERY_KEY_VALUE = tuple(f"{_LAYER}attention/self/{each}/" for each in ("query", "key", "value"))
 _HEAD_NAMES = {"kernel": "output_weights", "bias": "output_bias"}
 TABLE = Table(
     "tf1",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
-        Row("encoder/embeddings/position_embeddings", ("bert/embeddings/position_embeddings",)),
-        Row("encoder/embeddings/token_type_embeddings", ("bert/embeddings/token_type_embeddings",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm/",
-                "encoder/layer_{n}/attention/query_key_value": (
-                    f"{_LAYER}attention/self/query/",
-                    f"{_LAYER}attention/self/key/",
-                    f"{_LAYER}attention/self/value/",
-                ),
-                "encoder/layer_{n}/attention/output": f"{_LAYER}attention/output/dense/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention/output/LayerNorm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/dense/",
-                "encoder/layer_{n}/output": f"{_LAYER}output/dense/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output/LayerNorm/",
-                "encoder/pooler": "bert/pooler/dense/",
-            }
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "bert/embeddings/word_embeddings",
+            "encoder/embeddings/position_embeddings": "bert/embeddings/position_embeddings",
+            "encoder/embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
+            "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_LAYER}attention/output/dense/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention/output/LayerNorm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/dense/",
+            "encoder/layer_{n}/output": f"{_LAYER}output/dense/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output/LayerNorm/",
+            "encoder/pooler": "bert/pooler/dense/",
+        }
     ),
     pretraining=(
         *rows_of(
             {
                 "masked_lm/transform": "cls/predictions/transform/dense/",
                 "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+                "masked_lm/output_bias": "cls/predictions/output_bias",
             }
         ),
-        Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
         *rows_of({"next_sentence": "cls/seq_relationship/"}, TRANSPOSED, _HEAD_NAMES),
     ),
     kernel=TRANSPOSED,

@@ -16,6 +16,7 @@ from typing import Any
 
 from bert_tf.checkpoints import (
     correspondence,
+    embedder,
     google,
     heads,
     huggingface_tokenizer,
@@ -28,7 +29,6 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import SAME, TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import EXTRA_KEY, Content, Description, encoder_config
 from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
-from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
@@ -43,12 +43,10 @@ _PARTS = _NAMES | {"output_weights": "weight", "output_bias": "bias"}
 
 
 def _row(of_google: Row) -> Row:
-    """A weight by its name in google-research's code, from which transformers' names are made.
-
-    The tables of embeddings are modules of torch, whose weights are called "weight".
-    """
+    """A weight by its name in google-research's code, from which transformers' names are made."""
 
     def renamed(name: str) -> str:
+        # The tables of embeddings are modules of torch, whose weights are called "weight".
         *layers, part = name.removeprefix("bert/").replace("layer_", "layer/").split("/")
         return ".".join((*layers, _PARTS.get(part, f"{part}.weight")))
 
@@ -88,14 +86,11 @@ _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
 
 # A cross-encoder's own files, and its keys in config.json.
-_CROSS_ENCODER_FILE = "config_sentence_transformers.json"
-_TRANSFORMER_FILE = "sentence_bert_config.json"
+CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+TRANSFORMER_FILE = "sentence_bert_config.json"
 _KEY, _OLD_KEY = "sentence_transformers", "sbert_ce_default_activation_function"
-# Our names of activations -> torch's.
-_SCORES = {
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "identity": "torch.nn.modules.linear.Identity",
-}
+# Our names of its activations -> torch's.
+_SCORES = {"sigmoid": "Sigmoid", "identity": "Identity"}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -105,14 +100,13 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     model_type = str(fields.get("model_type", "bert"))
     if model_type not in MODELS:
         raise UserError(
-            f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
-            f"{', '.join(MODELS)}"
+            f"{path}: model_type is {shown(model_type)}; bert_tf reads only {', '.join(MODELS)}"
         )
     hub, tables = MODELS[model_type], (CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
     of_keys = keys.check(path, fields, *tables)
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
-    files = TokenizerFiles(folder)
+    files = huggingface_tokenizer.TokenizerFiles(folder)
     found, settings = _heads(fields, hub, weights), dict[str, Any]()
     if 1 in found.values():  # a cross-encoder has one output
         settings, more = _cross_encoder(folder, fields, files, encoder)
@@ -337,29 +331,30 @@ def _config(
     if head.problem:
         fields["problem_type"] = head.problem
     if head.sentence_transformers == heads.CROSS_ENCODER:
-        activation = description.settings.get("activation", "sigmoid")
-        fields[_KEY] = {"activation_fn": _SCORES[activation]}
+        activation = _SCORES[description.settings.get("activation", "sigmoid")]
+        fields[_KEY] = {"activation_fn": embedder.torch_activation(activation)}
     return dict(sorted(fields.items()))
 
 
 def _cross_encoder(
-    folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
+    folder: Path,
+    config: Mapping[str, Any],
+    files: huggingface_tokenizer.TokenizerFiles,
+    encoder: EncoderConfig,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one.
-
-    An activation that bert_tf does not have keeps torch's name.
-    """
+    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one."""
     found = _activation(folder, config)
     if found is None:
         return {}, {}
     notes: dict[str, str] = {}
     lengths = [files.max_length(), encoder.max_position_embeddings]
-    for name in (_CROSS_ENCODER_FILE, _TRANSFORMER_FILE):
+    for name in (CROSS_ENCODER_FILE, TRANSFORMER_FILE):
         path = folder / name
         fields = plain_json.read_if_there(path, "configuration")
         notes |= keys.check(path, fields, name, f"{name} of {heads.CROSS_ENCODER}")
         lengths.append(fields.get("max_seq_length"))
-    # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.
+    # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid. An activation that
+    # bert_tf does not have keeps torch's name.
     short = found.rpartition(".")[2].lower()
     ours = short if found.startswith("torch.nn.") and short in _SCORES else found
     longest = min(each for each in lengths if type(each) is int and each > 0)
@@ -368,7 +363,7 @@ def _cross_encoder(
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The name of a cross-encoder's activation, "" if there is none; None for other models."""
-    kept = plain_json.read_if_there(folder / _CROSS_ENCODER_FILE, "configuration")
+    kept = plain_json.read_if_there(folder / CROSS_ENCODER_FILE, "configuration")
     if kept.get("model_type") == heads.CROSS_ENCODER:
         return str(kept.get("activation_fn") or "")
     if isinstance(config.get(_KEY), dict):

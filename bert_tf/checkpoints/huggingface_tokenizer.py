@@ -77,10 +77,7 @@ class TokenizerFiles:
         self._added = self._added_tokens()
 
     def vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces in the order of their ids; None without a vocabulary.
-
-        Raises UserError if the files have a setting that bert_tf's tokenizer cannot follow.
-        """
+        """The pieces in the order of their ids; None without a vocabulary."""
         if self._refusal is not None:
             raise self._refusal
         pieces = read_beside(self._folder)
@@ -110,10 +107,8 @@ class TokenizerFiles:
         return value if isinstance(value, bool) else None
 
     def settings(self) -> dict[str, Any]:
-        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
-
-        transformers leaves special and added tokens whole, unless `split_special_tokens` is true.
-        """
+        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it."""
+        # By default transformers leaves special tokens whole.
         is_text = self._config.get("split_special_tokens") is True
         found: dict[bool, list[str]] = {True: [], False: []}
         for token, each in self._added.items():
@@ -265,11 +260,7 @@ class TokenizerFiles:
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces and the added tokens, the last of which may be missing from the pieces.
-
-        Raises UserError if an added token has another piece's id or leaves a gap, or if cleaned
-        words, which are `known`, would have to match it too.
-        """
+        """The pieces, and the last added tokens if they lack; `known` are pieces of words."""
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
             id = fields.get("id")

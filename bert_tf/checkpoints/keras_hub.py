@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf.checkpoints import correspondence, heads, keys, plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -77,31 +77,30 @@ _QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}_dense/" for each in ("query", "key
 _NAMES = {"kernel": "vars/0", "bias": "vars/1", "gamma": "vars/0", "beta": "vars/1"}
 TABLE = Table(
     "keras_hub",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("token_embedding/vars/0",)),
-        Row("encoder/embeddings/position_embeddings", ("position_embedding/vars/0",)),
-        Row("encoder/embeddings/token_type_embeddings", ("segment_embedding/vars/0",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "embeddings_layer_norm/",
-                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
-                "encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}_self_attention_layer_norm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}_feedforward_intermediate_dense/",
-                "encoder/layer_{n}/output": f"{_LAYER}_feedforward_output_dense/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}_feedforward_layer_norm/",
-                "encoder/pooler": "pooled_dense/",
-            },
-            names=_NAMES,
-            with_heads=True,
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "token_embedding/vars/0",
+            "encoder/embeddings/position_embeddings": "position_embedding/vars/0",
+            "encoder/embeddings/token_type_embeddings": "segment_embedding/vars/0",
+            "encoder/embeddings/layer_norm": "embeddings_layer_norm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}_self_attention_layer_norm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}_feedforward_intermediate_dense/",
+            "encoder/layer_{n}/output": f"{_LAYER}_feedforward_output_dense/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}_feedforward_layer_norm/",
+            "encoder/pooler": "pooled_dense/",
+        },
+        names=_NAMES,
+        with_heads=True,
     ),
-    pretraining=(
-        *rows_of(
-            {"masked_lm/transform": "transform/", "masked_lm/layer_norm": "transform_layer_norm/"},
-            names=_NAMES,
-        ),
-        Row("masked_lm/output_bias", ("mlm_head/vars/0",)),
+    pretraining=rows_of(
+        {
+            "masked_lm/transform": "transform/",
+            "masked_lm/layer_norm": "transform_layer_norm/",
+            "masked_lm/output_bias": "mlm_head/vars/0",
+        },
+        names=_NAMES,
     ),
     names=_NAMES,
 )

@@ -44,13 +44,7 @@ def files() -> list[str]:
 
 
 def check(path: Path | str, fields: Mapping[str, Any], *tables: str) -> dict[str, str]:
-    """A note on each key of a file that is read otherwise, or is unknown and has a value.
-
-    >>> check("config.json", {"num_beams": 4, "spare": 1, "none": None}, "config.json")
-    {'spare': 'config.json: spare = 1 is not known and has no effect'}
-
-    The rows of all `tables` count. Raises UserError if bert_tf cannot honour a value.
-    """
+    """Notes on the unusual keys of a file, by `tables`; UserError if one cannot be honoured."""
     rows = {name: row for table in tables for row in TABLE[table] for name in row.names.split()}
     notes = {}
     for key, value in fields.items():

@@ -15,20 +15,12 @@ _CHOICES = ("spread", "first", "last")
 
 
 def spread(layers: int, number: int) -> list[int]:
-    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy).
-
-    >>> spread(12, 4), spread(6, 4)
-    ([2, 5, 8, 11], [1, 2, 4, 5])
-    """
+    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy)."""
     return [-(-layers * (part + 1) // number) - 1 for part in range(number)]
 
 
 def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list[int]:
-    """The layers, from 0, that a smaller model takes from one of `layers` layers.
-
-    >>> chosen(6, 2, "spread"), chosen(6, 2, "first"), chosen(6, 2, "last"), chosen(6, None, [0, 5])
-    ([2, 5], [0, 1], [4, 5], [0, 5])
-    """
+    """The numbers of the layers that a smaller model takes from one of `layers` layers."""
     taken = list(range(layers) if isinstance(choice, str) else choice)
     if not isinstance(choice, str):
         for each in taken:
@@ -59,15 +51,13 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
 def of_layers(
     names: Iterable[str], weights: Mapping[str, Weight], layers: Sequence[int]
 ) -> dict[str, Weight]:
-    """The weights of a larger model for those of a smaller one, both under our names.
-
-    A weight that only the last layer has, such as the LayerNorm at the end of a pre-norm stack,
-    comes from the last layer.
-    """
+    """The weights of a larger model for those of a smaller one, both under our names."""
     numbers = [int(each) for name in weights for each in _LAYER.findall(name)]
     last = max(numbers, default=0)
     found = {}
     for name in names:
+        # What only the last layer has, such as the LayerNorm at the end of a pre-norm stack, comes
+        # from there.
         own = _LAYER.search(name)
         places = [str(last)] if own is None else [str(layers[int(own[1])]), str(last)]
         sources = [_LAYER.sub(f"layer_{place}", name) for place in places]

@@ -20,7 +20,7 @@ import yaml
 
 from bert_tf.checkpoints import google, heads, keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import UNMAPPED, Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -38,33 +38,29 @@ _QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}/" for each in ("query", "key", "va
 
 TABLE = Table(
     "model_garden",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
-        Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
-        Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
-                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
-                "encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
-                "encoder/layer_{n}/output": f"{_LAYER}output/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
-                "encoder/pooler": "pooler_transform/",
-            },
-            with_heads=True,
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "word_embeddings/embeddings",
+            "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
+            "encoder/embeddings/token_type_embeddings": "type_embeddings/embeddings",
+            "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
+            "encoder/layer_{n}/output": f"{_LAYER}output/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
+            "encoder/pooler": "pooler_transform/",
+        },
+        with_heads=True,
     ),
-    pretraining=(
-        *rows_of(
-            {
-                "masked_lm/transform": "cls/predictions/transform/dense/",
-                "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
-            }
-        ),
-        Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
-        *rows_of({"next_sentence": "next_sentence/logits/"}),
+    pretraining=rows_of(
+        {
+            "masked_lm/transform": "cls/predictions/transform/dense/",
+            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+            "masked_lm/output_bias": "cls/predictions/output_bias/bias",
+            "next_sentence": "next_sentence/logits/",
+        }
     ),
 )
 
@@ -109,11 +105,8 @@ _OBJECTS = {
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
-    """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
-
-    The tensors give the sizes. The other settings are those of bert_config.json, or else of
-    params.yaml, or else of Model Garden's BERT.
-    """
+    """The object-based checkpoint whose files start with `prefix`, opened as `tensors`."""
+    # The tensors give the sizes, a file the other settings; without one they are those of BERT.
     path = prefix.parent / CONFIG_FILE
     if is_there(path):
         fields = plain_json.read_object(path, "model configuration")
@@ -198,13 +191,11 @@ def described(
 
 
 def write_content(folder: Path, content: Content) -> None:
-    """Writes the checkpoint into the existing `folder`.
-
-    `tf.train.Checkpoint(encoder=…)` reads an encoder, `(**checkpoint_items)` a pre-trainer, and
-    `(model=…)` an encoder or one of Model Garden's task models.
-    """
+    """Writes the checkpoint into the existing `folder`."""
     named = TABLE.write(content.weights, content.description)
     root = _objects(named, content.description)
+    # `tf.train.Checkpoint(encoder=…)` reads an encoder, `(**checkpoint_items)` a pre-trainer, and
+    # `(model=…)` an encoder or one of Model Garden's task models.
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
     google.write_config(folder, content)
 

@@ -42,7 +42,7 @@ def make_encoder(config: EncoderConfig) -> Any:
         max_sequence_length=config.max_position_embeddings,
         type_vocab_size=config.type_vocab_size,
         inner_dim=config.intermediate_size,
-        inner_activation=_tanh_gelu if config.hidden_act == "gelu_new" else _erf_gelu,
+        inner_activation=_GELU[config.hidden_act],
         norm_first=False,
     )
     encoder(encoder.inputs)
@@ -50,11 +50,7 @@ def make_encoder(config: EncoderConfig) -> Any:
 
 
 def verify(folder: Path, description: Description, ours: keras.Model) -> float:
-    """The largest difference between the outputs of Model Garden's classes and of our model.
-
-    `folder` is a checkpoint that `model_garden.write_content` wrote. The input is two rows of
-    random ids, of which the second is padded.
-    """
+    """The largest difference of outputs between Model Garden's classes, from `folder`, and ours."""
     encoder = make_encoder(description.encoder)
     theirs, items = _with_head(encoder, description)
     try:
@@ -104,12 +100,8 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
         if description.head.get("next_sentence"):
             width = description.encoder.hidden_size
             others = [layers.ClassificationHead(width, 2, name="next_sentence")]
-        is_tanh = description.encoder.hidden_act == "gelu_new"
-        model = models.BertPretrainerV2(
-            encoder,
-            mlm_activation=_tanh_gelu if is_tanh else _erf_gelu,
-            classification_heads=others,
-        )
+        gelu = _GELU[description.encoder.hidden_act]
+        model = models.BertPretrainerV2(encoder, mlm_activation=gelu, classification_heads=others)
         model(model.inputs)
         return model, model.checkpoint_items | {"model": model}
     if "model_garden" not in head.places:
@@ -155,3 +147,6 @@ def _erf_gelu(x: tf.Tensor) -> tf.Tensor:
 
 def _tanh_gelu(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=True)
+
+
+_GELU = {"gelu": _erf_gelu, "gelu_new": _tanh_gelu}

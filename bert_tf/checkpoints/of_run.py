@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import native
+from bert_tf.checkpoints.tensors import damaged
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, is_there, read_text
@@ -46,10 +47,7 @@ def newest(run: Path) -> Path:
 
 
 def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
-    """The newest checkpoint without a problem, or None if there are none; warns of those it skips.
-
-    `problem` returns in words what is wrong with a checkpoint, or None.
-    """
+    """The newest checkpoint without a `problem`, or None; warns of those that it skips."""
     steps = step_folders(checkpoints)
     for folder in reversed(steps):
         found = problem(folder)
@@ -64,12 +62,12 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
 def kept(run: Path) -> Path:
     """The checkpoint with a run's final weights: the newest, or the one that it names as best.
 
-    A damaged checkpoint is skipped with a warning, as it is when training resumes. A checkpoint
-    without a state does not come from training and is used as it is.
+    A damaged checkpoint is skipped with a warning, as it is when training resumes.
     """
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
         raise without_checkpoint(run)
+    # One without a state does not come from training and is used as it is.
     step = read_state(last).get(KEPT) if is_there(last / STATE_FILE) else None
     best = step_folder(last.parent, step) if isinstance(step, int) else last
     if best != last and (problem := damage(best, _READ)) is not None:
@@ -91,7 +89,7 @@ def check(checkpoint: Path) -> None:
     """Raises UserError if a checkpoint is damaged. A checkpoint without a state is not checked."""
     problem = _problem(checkpoint)
     if problem is not None:
-        raise UserError(f"checkpoint is damaged: {checkpoint} ({problem}); copy it again")
+        raise damaged(checkpoint, problem)
 
 
 def step_folders(checkpoints: Path) -> list[Path]:

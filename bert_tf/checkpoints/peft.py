@@ -65,10 +65,8 @@ class Updates:
 
 
 def of_head(model: Any) -> dict[str, keras.Variable]:
-    """What is trained besides an adapter, by our names.
-
-    Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
-    """
+    """What is trained besides an adapter, by our names."""
+    # Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
     with_pooler = model.uses_pooler and model.encoder.config.model_type != "bert"
     pooler = "encoder/pooler/" if with_pooler else ()
     return {

@@ -29,10 +29,10 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 
 MODULES_FILE = "modules.json"
-CONFIG_FILE = "config_sentence_transformers.json"
+CONFIG_FILE = huggingface.CROSS_ENCODER_FILE
 READER = "sentence-transformers"
 
-_TRANSFORMER_FILE, _MODULE_FILE = "sentence_bert_config.json", "config.json"
+_TRANSFORMER_FILE, _MODULE_FILE = huggingface.TRANSFORMER_FILE, "config.json"
 # The package of the modules in versions 2 to 5, which version 6 knows too.
 _MODULES = "sentence_transformers.models."
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
@@ -170,7 +170,8 @@ def write_content(folder: Path, content: Content) -> None:
     named, width = TABLE.write(own, description), width * len(modes)
     for layer in embedder.dense_layers(description.head.get("dense", ())):
         sizes = {"in_features": width, "out_features": layer["units"], "bias": layer["bias"]}
-        place = add("Dense", sizes | {"activation_function": _activation_path(layer["activation"])})
+        activation = embedder.torch_activation(layer["activation"])
+        place = add("Dense", sizes | {"activation_function": activation})
         prefix = f"{place.name}/"
         arrays = {n.removeprefix(prefix): a for n, a in named.items() if n.startswith(prefix)}
         tensors.save(place / huggingface_weights.SAFETENSORS, arrays, {"format": "pt"})
@@ -309,7 +310,7 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
             f"{path}: in_features is {found}, but the input vectors have {width} dimensions; copy "
             "the checkpoint again"
         )
-    name = _field(fields, "activation_function", str, _activation_path("Tanh"), path)
+    name = _field(fields, "activation_function", str, embedder.torch_activation("Tanh"), path)
     activation = name.rpartition(".")[2]
     if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:
         raise UserError(
@@ -321,8 +322,3 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
         raise UserError(f"{path}: out_features must be at least 1, not {units}; copy it again")
     bias = _field(fields, "bias", bool, True, path)
     return {"units": units, "activation": activation, "bias": bias}
-
-
-def _activation_path(name: str) -> str:
-    """The full name of an activation in torch."""
-    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"

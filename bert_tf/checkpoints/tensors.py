@@ -145,7 +145,7 @@ def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
         with safetensors.safe_open(path, framework="np") as file:
             return get(file)
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"checkpoint is damaged: {path} ({error}); copy it again") from None
+        raise damaged(path, error) from None
 
 
 def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
@@ -157,5 +157,9 @@ def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
             return get(file)
     # The errors of HDF5, h5py and NumPy in a damaged file have no common class.
     except Exception as error:
-        first = " ".join(str(error).split())[:200]
-        raise UserError(f"checkpoint is damaged: {path} ({first}); copy it again") from None
+        raise damaged(path, " ".join(str(error).split())[:200]) from None
+
+
+def damaged(path: Path, why: object) -> UserError:
+    """The error for a damaged checkpoint."""
+    return UserError(f"checkpoint is damaged: {path} ({why}); copy it again")

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, damaged
 from bert_tf.compat import TrackableObjectGraph
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
@@ -83,8 +83,3 @@ def write_named(prefix: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def _step(prefix: Path) -> int:
     number = prefix.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def damaged(prefix: Path, error: object) -> UserError:
-    """The error for a damaged checkpoint."""
-    return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

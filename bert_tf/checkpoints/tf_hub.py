@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import EXTRA_KEY
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, damaged
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
 from bert_tf.io.files import GRAPH, is_there, read_bytes
@@ -38,7 +38,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     tensors, notes = model_garden.named_tensors(prefix, file)
     shape = file.shapes.get(_LOWER_CASE)
     if shape not in (None, ()):
-        raise tf_files.damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
+        raise damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
     extra = {
         "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
         "lower_case": None if shape is None else bool(file.read(_LOWER_CASE)),
@@ -60,7 +60,7 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
         }
         tensors = file.renamed(names)
     except (IndexError, KeyError):
-        raise tf_files.damaged(prefix, "its object graph cannot be read") from None
+        raise damaged(prefix, "its object graph cannot be read") from None
     return Checkpoint(
         folder,
         native.read_description(folder / _ASSETS),

@@ -73,8 +73,8 @@ class SelfAttention(keras.layers.Layer):
         `bias` is float32, broadcastable to [batch, heads, row_len or n, row_len]. The intermediates
         mean nothing at padding: `attention_probabilities`, [batch, heads, row_len or n, row_len],
         before dropout, are the share of each key (last axis) that a query takes. They come from
-        `query`, [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are [batch,
-        heads, row_len, head_size].
+        `query`, [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
+        [batch, heads, row_len, head_size].
         """
         projected = self.query_key_value(tokens, training=training)
         if positions is None:
@@ -151,9 +151,7 @@ def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
     """The values, weighted by what dropout leaves of the probabilities.
 
-    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. The
-    gradient applies dropout to the probabilities again; keeping the result would take as much
-    memory as they do.
+    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size].
     """
     if drawn is None:
         return tf.matmul(probabilities, value)
@@ -161,6 +159,7 @@ def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> t
     @custom_gradient
     def mixed(probabilities: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            # Dropout is applied again: keeping its result would take as much memory as they do.
             with tf.control_dependencies([upstream]):
                 left = drawn.apply(probabilities)
             by_left = tf.matmul(upstream, value, transpose_b=True)

@@ -25,13 +25,8 @@ class TransformerBlock(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         dropout, epsilon = config.hidden_dropout_prob, config.layer_norm_eps
         deviation = config.initializer_range
-        self.attention = SelfAttention(
-            config.num_attention_heads,
-            config.attention_probs_dropout_prob,
-            deviation,
-            name="attention",
-            **policy,
-        )
+        heads, rate = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.attention = SelfAttention(heads, rate, deviation, name="attention", **policy)
         self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
         self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
         self.intermediate = Linear(

@@ -46,8 +46,7 @@ def _can_compile() -> bool:
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    The function takes tensors and returns one, by element-wise operations and reductions. XLA
-    compiles each result of `compiled` separately, so layers must share it.
+    It takes tensors and returns one. XLA compiles each result separately, so layers must share it.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

@@ -117,13 +117,9 @@ class Encoder(keras.Model):
         self._make_layers()
         self.pooler: Linear | None = None
         if with_pooler:
-            self.pooler = Linear(
-                config.output_size,
-                POOLERS[config.model_type],
-                config.initializer_range,
-                name="pooler",
-                dtype=self.dtype_policy,
-            )
+            activation, deviation = POOLERS[config.model_type], config.initializer_range
+            options = {"name": "pooler", "dtype": self.dtype_policy}
+            self.pooler = Linear(config.output_size, activation, deviation, **options)
         self.build({name: (None, None) for name in INPUTS})
         # Keras passes this on to the layers, which exist only now.
         self.trainable = trainable
@@ -182,10 +178,7 @@ class Encoder(keras.Model):
         return Encoded(embedded, layers, layout, intermediates)
 
     def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """The last layer at int32 [batch, n]; the last block computes nothing for the other tokens.
-
-        [batch * n, hidden], zero where the mask is 0, as `encode(inputs).select(positions)`.
-        """
+        """`encode(inputs).select(positions)`; the last block computes nothing for other tokens."""
         layout = self.layout_of(inputs)
         tokens = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
@@ -234,8 +227,8 @@ class Encoder(keras.Model):
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         """What is added to attention scores: every query sees all real tokens of its row.
 
-        float32, broadcastable to [batch, heads, n or row_len, row_len]. `positions`, int32 [batch,
-        n], are the queries; None is all tokens.
+        float32, broadcastable to [batch, heads, n or row_len, row_len]. The queries are at
+        `positions`, int32 [batch, n]; None is all tokens.
         """
         return padding_bias(layout.key_mask)
 
@@ -250,10 +243,7 @@ class Encoder(keras.Model):
         return tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        """[batch * (1 or 2), hidden], the last layer at `pooled_positions` -> [batch, hidden].
-
-        It is 0 where the start of a row is masked.
-        """
+        """[batch, hidden] from [batch * (1 or 2), hidden]; 0 where a row's start is masked."""
         if self.pooler is None:
             raise UserError("the encoder has no pooler; make it with with_pooler=True")
         pooled = self.pooler(tokens)
@@ -313,16 +303,10 @@ class Encoder(keras.Model):
         return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
-        return (
-            super().get_config()
-            | {name: registered_name(each) for name, each in self.factories.items()}
-            | {
-                "config": self.config.to_dict(),
-                "layout": self.layout,
-                "with_pooler": self.pooler is not None,
-                "frozen": frozen_layers(self),
-            }
-        )
+        factories = {name: registered_name(each) for name, each in self.factories.items()}
+        own = {"config": self.config.to_dict(), "layout": self.layout}
+        own |= {"with_pooler": self.pooler is not None, "frozen": frozen_layers(self)}
+        return super().get_config() | factories | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
@@ -337,10 +321,7 @@ class Encoder(keras.Model):
 
 
 def ids_of(inputs: Any) -> dict[str, Any]:
-    """The inputs of a model as whole numbers.
-
-    Keras would round floating-point ids to the precision that it computes in.
-    """
+    """The inputs of a model as whole numbers."""
     if not isinstance(inputs, Mapping):
         raise UserError(
             f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor returns it, not a "
@@ -349,7 +330,7 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    whole = {}
+    whole = {}  # Keras would round floating-point ids to the precision that it computes in
     for name, value in inputs.items():
         kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
         whole[name] = value if "int" in kind else keras.ops.cast(value, "int32")

@@ -73,15 +73,13 @@ class PaddedLayout:
 
 
 class UnpaddedLayout(PaddedLayout):
-    """The tokens whose mask is non-zero, row after row, and hardly more.
-
-    Rows are as long as the longest one, rounded up, not as the caller padded them.
-    """
+    """The tokens whose mask is non-zero, row after row, and hardly more."""
 
     def __init__(self, input_mask: tf.Tensor):
         super().__init__(input_mask)
         places = tf.range(1, self._seq_len + 1)
         longest = tf.reduce_max(tf.where(self.key_mask, places, 0))
+        # Rows are as long as the longest one needs, not as the caller padded them.
         self._row_len = _rounded_up(longest)
         self.key_mask = self._fit(self.key_mask, self._row_len)
         kept = tf.reshape(self.key_mask, [-1])
@@ -146,10 +144,8 @@ class UnpaddedLayout(PaddedLayout):
     def _once(
         self, index: Callable[[int, int], tf.Tensor], num_heads: int, parts: int
     ) -> tf.Tensor:
-        """What `index` gives, computed once for all layers of a graph.
-
-        Otherwise these operations would be a third of an export's graph, which takes time to load.
-        """
+        """What `index` gives, computed once for all layers of a graph."""
+        # Otherwise these operations would be a third of the graph of an export, and slow to load.
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         key = index.__name__, num_heads, parts, graph
         if key not in self._known:
@@ -157,10 +153,8 @@ class UnpaddedLayout(PaddedLayout):
         return self._known[key]
 
     def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
-        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there.
-
-        The vectors of a token follow each other: those of the first part's heads, then the next's.
-        """
+        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there."""
+        # The vectors of a token follow each other, those of the first part's heads first.
         token = tf.reshape(self._tokens, [1, self._batch, 1, self._row_len])
         vector = tf.reshape(tf.range(parts * num_heads), [parts, 1, num_heads, 1])
         return token * (parts * num_heads) + vector
@@ -191,16 +185,14 @@ class UnpaddedLayout(PaddedLayout):
 
 TokenLayout = PaddedLayout | UnpaddedLayout
 
-# Sixteen numbers for each power of two: rounding up adds at most a sixteenth.
+# oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
+# length takes with a small model. With round numbers there are few shapes: sixteen for each power
+# of two, so rounding up adds at most a sixteenth.
 _ROUND_NUMBERS = [*range(1, 16), *(n << power for power in range(26) for n in range(16, 32))]
 
 
 def _rounded_up(number: tf.Tensor) -> tf.Tensor:
-    """The next round number, at least 1; int32 [].
-
-    oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
-    length takes with a small model. With round numbers there are few shapes.
-    """
+    """The next round number, at least 1; int32 []."""
     numbers = tf.constant(_ROUND_NUMBERS)
     return tf.gather(numbers, tf.searchsorted(numbers, number[tf.newaxis])[0])
 

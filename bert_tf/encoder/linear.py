@@ -58,11 +58,8 @@ class Linear(keras.layers.Layer):
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "units": self.units,
-            "activation": self.activation,
-            "initializer_range": self.initializer_range,
-        }
+        names = ("units", "activation", "initializer_range")
+        return super().get_config() | {name: getattr(self, name) for name in names}
 
 
 @custom_gradient

@@ -10,10 +10,7 @@ from bert_tf.errors import UserError
 
 
 def frozen_layers(layer: keras.Layer) -> list[str]:
-    """The layers below `layer` that are not trainable, by their names: "encoder/layer_0/output".
-
-    Layers below a frozen one are not listed.
-    """
+    """The uppermost layers below `layer` that are not trainable, as "encoder/layer_0/output"."""
     paths = []
     for each in _below(layer):
         if not each.trainable:

@@ -221,14 +221,10 @@ class EncoderModel(keras.Model):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """What some rows add to the loss of the batch whose sums are `sums`.
-
-        The compiled losses are means over rows. Keras weights the means of all replicas equally;
-        here each has the weight of its rows. In the last batch of an epoch, a replica may have
-        fewer rows than another, or none.
-        """
+        """What some rows add to the loss of the batch whose sums are `sums`."""
         loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
-        # Keras has divided by the number of replicas.
+        # Keras weights the means of all replicas equally. Here each has the weight of its rows: in
+        # the last batch of an epoch, a replica may have fewer than another, or none.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
     def share_of_loss(

@@ -91,8 +91,7 @@ class HubLayer(keras.layers.Layer):
             )
         self.resolved_object = loaded
         trained = {id(each) for each in getattr(loaded, "trainable_variables", ())}
-        every = getattr(loaded, "variables", ())
-        variables = [(each, id(each) in trained) for each in every]
+        variables = [(each, id(each) in trained) for each in getattr(loaded, "variables", ())]
         self._form = {
             "variables": [[[*v.shape], v.dtype.name, learns] for v, learns in variables],
             "outputs": _described(loaded.__call__.concrete_functions[0].structured_outputs),

@@ -17,8 +17,7 @@ from bert_tf.models.weighted_loss import Targets, WeightedModel
 class MaskedLMHead(keras.layers.Layer):
     """LN(activation(x W + b)) E^T + output_bias, E being the encoder's word embeddings.
 
-    W maps to the width of E. Source: `get_masked_lm_output` in google-research/bert
-    `run_pretraining.py`.
+    Source: `get_masked_lm_output` in google-research/bert `run_pretraining.py`.
     """
 
     def __init__(
@@ -35,13 +34,9 @@ class MaskedLMHead(keras.layers.Layer):
     def build(self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]) -> None:
         """Creates the weights for tokens [n, hidden] and a table of [vocab_size, width]."""
         vocab_size, width = table_shape
-        self.transform = Linear(
-            width,
-            self._arguments["activation"],
-            self._arguments["initializer_range"],
-            name="transform",
-            dtype=self.dtype_policy,
-        )
+        activation, deviation = self._arguments["activation"], self._arguments["initializer_range"]
+        options = {"name": "transform", "dtype": self.dtype_policy}
+        self.transform = Linear(width, activation, deviation, **options)
         self.transform.build(tokens_shape)
         self.layer_norm.build((None, width))
         self.output_bias = self.add_weight(
@@ -94,13 +89,8 @@ class PreTrainer(WeightedModel):
         self.masked_lm = masked_lm_head(encoder)
         self.next_sentence = None
         if next_sentence:
-            self.next_sentence = Linear(
-                2,
-                None,
-                encoder.config.initializer_range,
-                name="next_sentence",
-                dtype=self.dtype_policy,
-            )
+            options = {"name": "next_sentence", "dtype": self.dtype_policy}
+            self.next_sentence = Linear(2, None, encoder.config.initializer_range, **options)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -165,10 +155,7 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
-    """The scores of the vocabulary at [batch * predictions, hidden] tokens of the last layer.
-
-    float32 [batch, predictions, vocab_size], where `shape` is int32 [2], batch and predictions.
-    """
+    """[batch * predictions, hidden] -> float32 `shape`, [batch, predictions], and [vocab_size]."""
     table = model.encoder.embeddings.word_embeddings.value
     logits = model.masked_lm(tokens, table, training=training)
     return tf.reshape(logits, tf.concat([shape, [model.encoder.config.vocab_size]], axis=0))

@@ -80,15 +80,11 @@ class WeightedModel(EncoderModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """The sum of weighted losses of some rows over the weights of the whole batch.
-
-        It also updates each head's mean loss. `sample_weight`, [batch] or of the shape of a head's
-        labels, multiplies the losses; as in Keras, the divisor does not change.
-        """
+        """The weighted losses of some rows over the weights of the whole batch."""
         logits, heads = self.logits(y_pred), []
         for name, (labels, weights) in self.loss_targets(y).items():
             losses = cross_entropy(labels, logits[name])
-            if sample_weight is not None:
+            if sample_weight is not None:  # as in Keras, the divisor does not change
                 losses *= _for_each(sample_weight, losses)
             if name in self._head_losses:
                 self._head_losses[name].update_state(losses, sample_weight=weights)

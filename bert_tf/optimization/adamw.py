@@ -71,10 +71,7 @@ class AdamW(BertOptimizer):
     def _numbers(
         self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float
     ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
-        """The rate for weights of a dtype and a factor, and the other arguments of the operation.
-
-        The given rate comes first, so that it is kept as long as its id stands for it.
-        """
+        """The rate for weights of a dtype and a factor, and other arguments of the operation."""
         rate = tf.cast(learning_rate, dtype) * factor
         # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That
         # scales both moments, and a scaled rate and epsilon compensate for it.
@@ -91,6 +88,7 @@ class AdamW(BertOptimizer):
         arguments |= {"beta2": tf.constant(self.beta_2, dtype)}
         # Given the powers of beta, the operation would correct the rate, but not epsilon.
         arguments |= dict.fromkeys(("beta1_power", "beta2_power"), tf.zeros([], dtype))
+        # With the given rate, which is kept as long as its id stands for it.
         return learning_rate, rate, arguments
 
     def get_config(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ClippedOptimizer(UpdatesTogether):
     """
 
     clip_norm: float | None = None  # the greatest norm
-    # Whether a gradient that is not finite gets NaN in all elements, so that `update_step` skips it.
+    # Whether `update_step` skips gradients that are not finite; all their elements become NaN.
     skip_nonfinite: bool = False
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
