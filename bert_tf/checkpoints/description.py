@@ -80,11 +80,8 @@ class Description:
         if self.vocabulary is not None:
             names.append("tokenizer")
         fields = {name: ours[name] for name in names if ours[name] != theirs[name]}
-        encoder = {
-            name: value
-            for name, value in ours["encoder"].items()
-            if theirs["encoder"][name] != value
-        }
+        here, there = ours["encoder"], theirs["encoder"]
+        encoder = {name: here[name] for name in here if here[name] != there[name]}
         return fields | ({"encoder": encoder} if encoder else {})
 
     def supplemented(self, config: Mapping[str, Any], path: Path) -> "Description":

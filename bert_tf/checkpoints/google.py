@@ -5,6 +5,7 @@ The names are those of the variables in `modeling.py`, `run_pretraining.py`, `ru
 ignores keys of bert_config.json that it does not know.
 """
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,17 +80,13 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     slots = [name for name in tensors.shapes if name.endswith(("/adam_m", "/adam_v"))]
     weights = {name: name for name in tensors.shapes if name not in (*slots, "global_step")}
     model, head = TABLE.model_in(tensors)
-    description = Description(model, head, encoder_config(sizes(fields), path))
+    encoder = encoder_config(sizes(fields), path)
     notes = [*keys.check(path, fields, CONFIG_FILE).values()]
     notes += [f"{len(slots)} slot variables of the optimizer skipped"] if slots else []
-    return Checkpoint(
-        prefix.parent,
-        description.supplemented(fields, path),
-        tensors.renamed(weights),
-        TABLE,
-        lambda: read_beside(prefix.parent),
-        tuple(notes),
-    ).check()
+    folder, named = prefix.parent, tensors.renamed(weights)
+    description = Description(model, head, encoder).supplemented(fields, path)
+    vocabulary = functools.partial(read_beside, folder)
+    return Checkpoint(folder, description, named, TABLE, vocabulary, tuple(notes)).check()
 
 
 def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:

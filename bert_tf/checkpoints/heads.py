@@ -91,23 +91,20 @@ def chosen(
     """The class of models that some weights are of, and the arguments of its head.
 
     Several classes may share a layer, such as those that classify or rate texts; `found` has them
-    with the layer's number of outputs. A class fits best if transformers' `problem_type` is its
-    own, then if it gives a number and the layer has one output. `library` is a kind of model in
-    sentence-transformers.
+    with the layer's number of outputs. `library` is a kind of model in sentence-transformers.
     """
     if not found:
         return ENCODER, {}
-    # A class of exactly so many outputs, such as one, comes before a class of any number.
-    exact = {of(model).problem for model, outputs in found.items() if of(model).outputs == outputs}
-    fits = problem and problem not in exact
-    best = [
-        model for model in found if fits and (of(model).outputs, of(model).problem) == (0, problem)
-    ]
-    best += [
-        model
-        for model, outputs in found.items()
-        if (of(model).outputs, of(model).sentence_transformers) == (outputs, library)
-    ]
-    model = (best or [*found])[0]
+    # A class fits best if the problem type is its own. A class of exactly so many outputs, such as
+    # one, comes before a class of any number.
+    known_heads = {model: of(model) for model in found}
+    exact = {head.problem for model, head in known_heads.items() if head.outputs == found[model]}
+    best, others = [], []
+    for model, head in known_heads.items():
+        if problem and problem not in exact and (head.outputs, head.problem) == (0, problem):
+            best.append(model)
+        if (head.outputs, head.sentence_transformers) == (found[model], library):
+            others.append(model)
+    model = [*best, *others, *found][0]
     values = {"num_classes": found[model], "dropout": dropout}
-    return model, {name: values[name] for name in of(model).arguments}
+    return model, {name: values[name] for name in known_heads[model].arguments}

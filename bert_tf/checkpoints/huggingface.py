@@ -139,15 +139,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         labels=_labels(fields, head.get("num_classes", 0), path),
         settings=settings,
         tokenizer=files.settings(),
-    )
-    return Checkpoint(
-        folder,
-        description.supplemented(fields, path),
-        weights,
-        TABLE,
-        files.vocabulary,
-        (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path)),
-    ).check()
+    ).supplemented(fields, path)
+    notes = (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path))
+    return Checkpoint(folder, description, weights, TABLE, files.vocabulary, notes).check()
 
 
 def write_content(folder: Path, content: Content) -> None:
@@ -247,20 +241,15 @@ def _reader(model: str) -> str:
 
 
 def _heads(fields: Mapping[str, Any], hub: HubModel, weights: Tensors) -> dict[str, int]:
-    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`.
-
-    They are those of the class of transformers that config.json names. If it names none, or one
-    whose head is not among the weights, the weights decide: the pooler tells heads on texts from
-    heads on tokens.
-    """
+    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`."""
     found, named = TABLE.heads_in(weights), _architecture_in(fields, hub)
     if _OUTPUT_BIAS in weights.shapes and named in (_PRETRAINING, _MASKED, _CAUSAL):
         return {}
     readers = {model: _reader(model) for model in found}
-    if named not in readers.values():
+    if named not in readers.values():  # the weights decide
         if _OUTPUT_BIAS in weights.shapes or named == _BARE:
             return {}
-        pooled = _POOLER_BIAS in weights.shapes
+        pooled = _POOLER_BIAS in weights.shapes  # only heads on texts have a pooler
         fitting = [model for model in found if heads.of(model).pools == pooled] or [*found]
         named = readers[fitting[0]] if fitting else ""
     return {model: outputs for model, outputs in found.items() if readers[model] == named}

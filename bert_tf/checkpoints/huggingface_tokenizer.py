@@ -4,6 +4,7 @@ transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every v
 BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
+import itertools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -224,8 +225,14 @@ class TokenizerFiles:
             if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
                 found[token] = found.get(token, {}) | each | {"id": id}
         found = dict(sorted(found.items(), key=lambda item: item[1]["id"]))
-        for token in self._named_tokens():
-            found.setdefault(token, {"special": True})
+        # Further special tokens, which the files name without their ids.
+        for file, key in itertools.product((CONFIG_FILE, SPECIAL_FILE), _NAMED_TOKENS):
+            value = self._fields[file].get(key)
+            if isinstance(value, dict) and "content" not in value:
+                value = [*value.values()]
+            for token in map(keys.plain, value if isinstance(value, list) else [value]):
+                if isinstance(token, str) and token not in (*SPECIAL_TOKENS, ""):
+                    found.setdefault(token, {"special": True})
         return found
 
     def _listed_tokens(self) -> list[tuple[Any, Any, dict[str, Any]]]:
@@ -243,20 +250,6 @@ class TokenizerFiles:
             (each.get("content"), each.get("id"), each)
             for each in (entries if isinstance(entries, list) else ())
             if isinstance(each, dict)
-        ]
-
-    def _named_tokens(self) -> list[str]:
-        """Further special tokens that the files name, without saying their ids."""
-        named: list[Any] = []
-        for file in (CONFIG_FILE, SPECIAL_FILE):
-            for key in _NAMED_TOKENS:
-                value = self._fields[file].get(key)
-                if isinstance(value, dict) and "content" not in value:
-                    value = [*value.values()]
-                named += value if isinstance(value, list) else [value]
-        plain = [keys.plain(each) for each in named]
-        return [
-            each for each in plain if isinstance(each, str) and each not in (*SPECIAL_TOKENS, "")
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:

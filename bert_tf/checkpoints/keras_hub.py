@@ -158,14 +158,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     path, vocabulary = folder / CONFIG_FILE, folder / VOCABULARY_FILE
     metadata = plain_json.read_if_there(path, "preset")
     notes += keys.check(path, metadata, CONFIG_FILE).values()
-    return Checkpoint(
-        folder,
-        description.supplemented(metadata, path),
-        weights,
-        TABLE,
-        lambda: read_vocabulary(vocabulary) if is_there(vocabulary) else None,
-        tuple(notes),
-    ).check()
+    description = description.supplemented(metadata, path)
+
+    def pieces() -> tuple[str, ...] | None:
+        return read_vocabulary(vocabulary) if is_there(vocabulary) else None
+
+    return Checkpoint(folder, description, weights, TABLE, pieces, tuple(notes)).check()
 
 
 def write_content(folder: Path, content: Content) -> None:

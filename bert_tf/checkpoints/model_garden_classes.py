@@ -117,12 +117,9 @@ def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
     shape = (2, min(_LENGTH, config.max_position_embeddings))
     mask = np.ones(shape, np.int32)
     mask[1, shape[1] // 2 :] = 0
-    arrays = (
-        random.randint(0, config.vocab_size, shape),
-        mask,
-        random.randint(0, config.type_vocab_size, shape),
-    )
-    return {name: tf.constant(array, tf.int32) for name, array in zip(INPUTS, arrays, strict=True)}
+    ids, types = (random.randint(0, n, shape) for n in (config.vocab_size, config.type_vocab_size))
+    pairs = zip(INPUTS, (ids, mask, types), strict=True)
+    return {name: tf.constant(array, tf.int32) for name, array in pairs}
 
 
 def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:

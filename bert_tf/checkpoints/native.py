@@ -67,10 +67,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     description = read_description(folder)
     above = folder.absolute().parent
     places = [folder, above.parent] if above.name == CHECKPOINTS else [folder]
-    return Checkpoint(
-        folder,
-        description,
-        tensors.open_file(folder / WEIGHTS_FILE),
-        TABLE,
-        lambda: next(filter(None, map(read_beside, places)), None),
-    ).check()
+    found = tensors.open_file(folder / WEIGHTS_FILE)
+
+    def vocabulary() -> tuple[str, ...] | None:
+        return next(filter(None, map(read_beside, places)), None)
+
+    return Checkpoint(folder, description, found, TABLE, vocabulary).check()

@@ -44,15 +44,12 @@ class Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-    """Low-rank updates of an encoder's kernels; each is alpha / rank * A @ B.
-
-    `pairs` maps our name of a kernel to a pair of arrays for each equal part of its columns, such
-    as those of query, key and value; None stands for a part without an update.
-    """
+    """Low-rank updates of an encoder's kernels; each is alpha / rank * A @ B."""
 
     rank: int
     alpha: float
     dropout: float
+    # For each equal part of a kernel's columns, such as those of the query, its update or None.
     pairs: Mapping[str, tuple[Pair | None, ...]]
 
     def add_to(self, variables: Mapping[str, keras.Variable]) -> None:

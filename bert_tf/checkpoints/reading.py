@@ -36,13 +36,7 @@ _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
 def find(path: str | os.PathLike) -> Checkpoint:
-    """Detects and opens the checkpoint at `path`.
-
-    It is a run folder; a folder of ours, of Hugging Face, of sentence-transformers, of
-    google-research, of Model Garden or of KerasHub; a SavedModel of TF Hub; one file of these; a
-    prefix such as "model.ckpt-1000"; or a name or an address as in `bert_tf.checkpoints.download`.
-    A path that exists wins over a name.
-    """
+    """Detects the format of the checkpoint at a path, a name or an address, and opens it."""
     if download.is_address(path):
         return _found(download.fetch(str(path)))
     try:

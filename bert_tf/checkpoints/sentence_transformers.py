@@ -73,13 +73,13 @@ def is_one(folder: Path) -> bool:
 
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`."""
-    modules, notes = _modules(folder)
+    modules, of_keys = _modules(folder)
     transformer, pooling, dense, normalize = _in_order(folder, modules)
     inner = huggingface.open_checkpoint(transformer)
     path, inner_path = folder / CONFIG_FILE, transformer / _TRANSFORMER_FILE
     config, fields = _fields(path), _fields(inner_path)
     for file, found in ((path, config), (inner_path, fields)):
-        notes |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
+        of_keys |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
     modality = _field(fields, "modality_config", dict, {}, inner_path)
     pooled = _field(modality, "text", dict, {}, inner_path).get("method_output_name")
     if pooled not in (None, "last_hidden_state"):
@@ -122,15 +122,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         lower_case=lower_case,
         settings=settings,
         tokenizer=tokenizer,
-    )
-    return Checkpoint(
-        folder,
-        description.supplemented(config, path),
-        tensors.joined(*weights),
-        TABLE,
-        inner.vocabulary_there,
-        (*inner.notes, *notes.values()),
-    ).check()
+    ).supplemented(config, path)
+    named, notes = tensors.joined(*weights), (*inner.notes, *of_keys.values())
+    return Checkpoint(folder, description, named, TABLE, inner.vocabulary_there, notes).check()
 
 
 def write_content(folder: Path, content: Content) -> None:
@@ -295,10 +289,8 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
         found = embedder.poolings([_POOLINGS[name] for name in names])
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return {
-        "pooling": found[0] if len(found) == 1 else [*found],
-        "include_prompt": _field(fields, "include_prompt", bool, True, path),
-    }
+    include_prompt = _field(fields, "include_prompt", bool, True, path)
+    return {"pooling": found[0] if len(found) == 1 else [*found], "include_prompt": include_prompt}
 
 
 def _dense(path: Path, width: int) -> dict[str, Any]:

@@ -61,13 +61,10 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
         tensors = file.renamed(names)
     except (IndexError, KeyError):
         raise damaged(prefix, "its object graph cannot be read") from None
-    return Checkpoint(
-        folder,
-        native.read_description(folder / _ASSETS),
-        tensors,
-        native.TABLE,
-        lambda: read_beside(folder / _ASSETS),
-    ).check()
+    assets = folder / _ASSETS
+    description = native.read_description(assets)
+    found = Checkpoint(folder, description, tensors, native.TABLE, lambda: read_beside(assets))
+    return found.check()
 
 
 def _activation(path: Path) -> str:

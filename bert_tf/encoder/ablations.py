@@ -80,9 +80,8 @@ class TwoWayEncoder(AblationEncoder):
 
     def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
         """int32 [batch, 2]: the tokens at which each half has read the whole row."""
-        return tf.concat(
-            [_last_positions(input_mask), super().pooled_positions(input_mask)], axis=1
-        )
+        last, first = _last_positions(input_mask), super().pooled_positions(input_mask)
+        return tf.concat([last, first], axis=1)
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
         # `tokens` has two rows for each text. Each row gives the half that has read the whole text.
@@ -109,9 +108,8 @@ class SideBySideEncoder(TwoWayEncoder):
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
         """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
-        left, right = (
-            tower.encode(inputs, training, with_intermediates) for tower in self.towers().values()
-        )
+        towers = self.towers().values()
+        left, right = (tower.encode(inputs, training, with_intermediates) for tower in towers)
         return Encoded(
             _joined(left.embeddings, right.embeddings),
             [_joined(*pair) for pair in zip(left.layers, right.layers, strict=True)],
@@ -120,9 +118,8 @@ class SideBySideEncoder(TwoWayEncoder):
         )
 
     def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return _joined(
-            *(tower.encode_at(inputs, positions, training) for tower in self.towers().values())
-        )
+        towers = self.towers().values()
+        return _joined(*(tower.encode_at(inputs, positions, training) for tower in towers))
 
     def towers(self) -> dict[str, Encoder]:
         return {

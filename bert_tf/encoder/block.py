@@ -29,12 +29,9 @@ class TransformerBlock(keras.layers.Layer):
         self.attention = SelfAttention(heads, rate, deviation, name="attention", **policy)
         self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
         self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
-        self.intermediate = Linear(
-            config.intermediate_size, config.hidden_act, deviation, name="intermediate", **policy
-        )
-        self.output_projection = Linear(
-            config.hidden_size, None, deviation, name="output", **policy
-        )
+        hidden, inner, activation = config.hidden_size, config.intermediate_size, config.hidden_act
+        self.intermediate = Linear(inner, activation, deviation, name="intermediate", **policy)
+        self.output_projection = Linear(hidden, None, deviation, name="output", **policy)
         self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
         self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
 

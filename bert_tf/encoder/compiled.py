@@ -23,11 +23,9 @@ _NARROWEST = 256
 
 
 def is_worthwhile(width: int) -> bool:
-    """Whether `compiled` functions save time for tensors [tokens, width].
-
-    On a GPU, compilation for a new shape takes seconds. Models of static shapes are compiled as a
-    whole there, as on a TPU.
-    """
+    """Whether `compiled` functions save time for tensors [tokens, width]."""
+    # On a GPU, compilation for a new shape takes seconds. Models of static shapes are compiled as a
+    # whole there, as on a TPU.
     devices = {device.device_type for device in tf.config.list_logical_devices()}
     return width >= _NARROWEST and devices == {"CPU"} and _can_compile()
 

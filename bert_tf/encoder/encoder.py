@@ -28,10 +28,7 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 Inputs = Mapping[str, tf.Tensor]
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
-LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
-    "padded": PaddedLayout,
-    "unpadded": UnpaddedLayout,
-}
+LAYOUTS: dict[str, type[PaddedLayout]] = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,12 +211,8 @@ class Encoder(keras.Model):
             tf.cast(inputs[name], tf.int32) for name in ("input_word_ids", "input_type_ids")
         )
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        tokens = self.embeddings(
-            layout.flatten(word_ids),
-            layout.flatten(positions),
-            layout.flatten(type_ids),
-            training=training,
-        )
+        flat = [layout.flatten(each) for each in (word_ids, positions, type_ids)]
+        tokens = self.embeddings(*flat, training=training)
         # To TensorFlow's optimizer, each of the three embeddings has an unknown number of tokens of
         # its own. The reshape leaves one, so that the optimizer fuses the first LayerNorm.
         return tf.reshape(tokens, [-1, self.config.hidden_size])

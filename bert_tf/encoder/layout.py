@@ -161,10 +161,8 @@ class UnpaddedLayout(PaddedLayout):
 
     def _places_of_vectors(self, num_heads: int, parts: int) -> tf.Tensor:
         """int32 [tokens * parts * num_heads]: the inverse, the place of each vector."""
-        row, column = (
-            tf.reshape(each, [-1, 1, 1])
-            for each in (self._places // self._row_len, self._places % self._row_len)
-        )
+        quotients = self._places // self._row_len, self._places % self._row_len
+        row, column = (tf.reshape(each, [-1, 1, 1]) for each in quotients)
         part = tf.reshape(tf.range(parts), [1, parts, 1])
         head = tf.reshape(tf.range(num_heads), [1, 1, num_heads])
         place = ((part * self._batch + row) * num_heads + head) * self._row_len + column
@@ -198,12 +196,9 @@ def _rounded_up(number: tf.Tensor) -> tf.Tensor:
 
 
 def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
-    """`x` at `index`, where the gradient of `x` is a gather too.
+    """`x` at `index`, where the gradient of `x` is a gather too."""
 
-    Spreading tokens over rows and collecting them are each other's gradient. That avoids the slow
-    segment sum that TensorFlow would use for a general gather.
-    """
-
+    # It avoids the slow segment sum that TensorFlow would use for a general gather.
     @custom_gradient
     def gather(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return tf.gather(x, index), gradient

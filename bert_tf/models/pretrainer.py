@@ -95,9 +95,8 @@ class PreTrainer(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.encoder.config
-        self.masked_lm.build(
-            (None, config.hidden_size), (config.vocab_size, config.embedding_width)
-        )
+        table = (config.vocab_size, config.embedding_width)
+        self.masked_lm.build((None, config.hidden_size), table)
         if self.next_sentence is not None:
             self.next_sentence.build((None, config.hidden_size))
         self.built = True
@@ -114,10 +113,8 @@ class PreTrainer(WeightedModel):
         tokens = self.encoder.encode_at(inputs, positions, training=training)
         hidden = tokens.shape[-1]
         rows = tf.reshape(tokens, tf.concat([tf.shape(positions), [hidden]], axis=0))
-        for_pooler, for_masked = (
-            tf.reshape(part, [-1, hidden])
-            for part in (rows[:, : summary.shape[1]], rows[:, summary.shape[1] :])
-        )
+        parts = rows[:, : summary.shape[1]], rows[:, summary.shape[1] :]
+        for_pooler, for_masked = (tf.reshape(part, [-1, hidden]) for part in parts)
         pooled = self.encoder.pool(for_pooler, mask)
         return {
             "masked_lm": masked_lm_logits(self, for_masked, tf.shape(masked), training),
@@ -145,13 +142,11 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "model.bilstm, and pre-train each direction separately"
         )
     of_keras_hub = config.masked_lm_head == "keras_hub"
-    return MaskedLMHead(
-        "gelu" if of_keras_hub or config.model_type == "electra" else config.hidden_act,
-        config.initializer_range,
-        1e-5 if of_keras_hub else config.layer_norm_eps,
-        name="masked_lm",
-        dtype=encoder.dtype_policy,
-    )
+    is_gelu = of_keras_hub or config.model_type == "electra"
+    activation = "gelu" if is_gelu else config.hidden_act
+    epsilon = 1e-5 if of_keras_hub else config.layer_norm_eps
+    options = {"name": "masked_lm", "dtype": encoder.dtype_policy}
+    return MaskedLMHead(activation, config.initializer_range, epsilon, **options)
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:

@@ -33,8 +33,7 @@ class WeightedModel(EncoderModel):
     """A model whose loss and metrics are built in: `compile(optimizer)` is enough.
 
     Each head's loss is sum(weight * cross-entropy) / (sum(weight) + 1e-5); the losses are added.
-    For each head there are two metrics, the mean loss and the accuracy. `metric_prefixes` has the
-    beginning of their names.
+    For each head there are two metrics, the mean loss and the accuracy.
     """
 
     def __init__(

@@ -36,13 +36,8 @@ class ClippedOptimizer(UpdatesTogether):
         super().build(variables)
         # How many updates had such a gradient since `build`. Not a Keras variable, so checkpoints
         # do not hold it.
-        self.nonfinite = tf.Variable(
-            0,
-            trainable=False,
-            dtype=tf.int32,
-            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            name="nonfinite",
-        )
+        kind = {"dtype": tf.int32, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+        self.nonfinite = tf.Variable(0, trainable=False, name="nonfinite", **kind)
 
     def update_all(
         self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
@@ -142,9 +137,8 @@ class BertOptimizer(ClippedOptimizer):
         if self.built:
             return
         super().build(variables)
-        self._momentums, self._velocities = self.add_optimizer_variables(
-            variables, ["momentum", "velocity"]
-        )
+        kinds = ["momentum", "velocity"]
+        self._momentums, self._velocities = self.add_optimizer_variables(variables, kinds)
         self._weight_ids = [id(variable) for variable in variables]
         paths = [_path(variable) for variable in variables]
         excluded = [any(re.search(each, path) for each in self.excluded) for path in paths]
@@ -205,14 +199,10 @@ class BertOptimizer(ClippedOptimizer):
             # To be skipped, a gradient has NaN in all elements.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
-        momentum.assign(
-            unless_skipped(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient, momentum)
-        )
-        velocity.assign(
-            unless_skipped(
-                self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
-            )
-        )
+        new = self.beta_1 * momentum + (1.0 - self.beta_1) * gradient
+        momentum.assign(unless_skipped(new, momentum))
+        new = self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient)
+        velocity.assign(unless_skipped(new, velocity))
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         change = rate * self.step(variable, momentum, velocity, self._decays[index])
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
