@@ -29,6 +29,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import SAME, TRANSPOSED, UNMAPPED, Row, Table, rows_of
 from bert_tf.checkpoints.description import EXTRA_KEY, Content, Description, encoder_config
 from bert_tf.checkpoints.huggingface_models import MODELS, HubModel
+from bert_tf.checkpoints.huggingface_tokenizer import TokenizerFiles
 from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
@@ -106,7 +107,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     of_keys = keys.check(path, fields, *tables)
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
-    files = huggingface_tokenizer.TokenizerFiles(folder)
+    files = TokenizerFiles(folder)
     found, settings = _heads(fields, hub, weights), dict[str, Any]()
     if 1 in found.values():  # a cross-encoder has one output
         settings, more = _cross_encoder(folder, fields, files, encoder)
@@ -131,15 +132,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         longest = files.max_length() if heads.of(model).pools else None
         most = encoder.max_position_embeddings
         settings = {} if longest is None else {"max_length": min(longest, most)}
-    description = Description(
-        model,
-        head,
-        encoder,
-        lower_case=files.lower_case(),
-        labels=_labels(fields, head.get("num_classes", 0), path),
-        settings=settings,
-        tokenizer=files.settings(),
-    ).supplemented(fields, path)
+    labels = _labels(fields, head.get("num_classes", 0), path)
+    reading: dict[str, Any] = {"lower_case": files.lower_case(), "tokenizer": files.settings()}
+    description = Description(model, head, encoder, labels=labels, settings=settings, **reading)
+    description = description.supplemented(fields, path)
     notes = (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path))
     return Checkpoint(folder, description, weights, TABLE, files.vocabulary, notes).check()
 
@@ -303,10 +299,8 @@ def _config(
     names = {**dict.fromkeys(_NO_KEYS, ""), **hub.keys}
     fields = {names.get(name, name): value for name, value in fields.items()}
     fields.pop("", None)
-    fields |= {
-        "architectures": [hub.own_class(architecture)],
-        "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
-    }
+    fields["architectures"] = [hub.own_class(architecture)]
+    fields["pad_token_id"] = ids_of(vocabulary)["[PAD]"] if vocabulary else 0
     key, _ = hub.dropouts.get(architecture, (hub.dropout_key, None))
     if key:
         dropout = description.head.get("dropout")
@@ -326,10 +320,7 @@ def _config(
 
 
 def _cross_encoder(
-    folder: Path,
-    config: Mapping[str, Any],
-    files: huggingface_tokenizer.TokenizerFiles,
-    encoder: EncoderConfig,
+    folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one."""
     found = _activation(folder, config)

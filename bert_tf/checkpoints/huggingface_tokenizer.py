@@ -55,7 +55,7 @@ _PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 
 
 class TokenizerFiles:
-    """What the tokenizer's files of `folder` say; `notes` tell what is read otherwise or not."""
+    """What the tokenizer's files of `folder` say; `notes` say what is not read as it is."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -253,7 +253,7 @@ class TokenizerFiles:
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces, and the last added tokens if they lack; `known` are pieces of words."""
+        """The pieces with the added tokens that they lack; `known` are the pieces of words."""
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
             id = fields.get("id")

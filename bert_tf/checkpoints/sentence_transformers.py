@@ -115,14 +115,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         own = huggingface_weights.open_folder(each)
         weights.append(own.renamed({f"{number + 2}_Dense/{name}": name for name in own.shapes}))
         width = layers[-1]["units"]
-    description = Description(
-        _class_of_embedders(),
-        {"dense": layers} if layers else {},
-        inner.encoder,
-        lower_case=lower_case,
-        settings=settings,
-        tokenizer=tokenizer,
-    ).supplemented(config, path)
+    model, head = _class_of_embedders(), {"dense": layers} if layers else {}
+    reading: dict[str, Any] = {"lower_case": lower_case, "tokenizer": tokenizer}
+    description = Description(model, head, inner.encoder, settings=settings, **reading)
+    description = description.supplemented(config, path)
     named, notes = tensors.joined(*weights), (*inner.notes, *of_keys.values())
     return Checkpoint(folder, description, named, TABLE, inner.vocabulary_there, notes).check()
 

@@ -32,9 +32,8 @@ def one_way_bias(
 ) -> tf.Tensor:
     """What is added to the attention scores so that a token sees only one of its sides.
 
-    "left_to_right" shows a token itself and those before it, "right_to_left" itself and those after
-    it. bool [batch, row_len] and int32 [batch, n], the queries, all tokens without them -> float32
-    [batch, 1, row_len or n, row_len].
+    float32 [batch, 1, row_len or n, row_len]. `key_mask` is bool [batch, row_len]; the queries are
+    at `positions`, int32 [batch, n], by default all tokens. A token always sees itself.
     """
     keys = tf.range(tf.shape(key_mask)[1])
     queries = keys[tf.newaxis] if positions is None else positions

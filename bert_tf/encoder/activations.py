@@ -70,8 +70,9 @@ def _trained(
     return lambda x: in_a_loop(x) if is_worthwhile(x.shape[-1]) else keeping_derivative(x)
 
 
+_KNOWN: dict[str | None, Callable[[tf.Tensor], tf.Tensor]]
 _KNOWN = {"gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh, "relu": tf.nn.relu}
-_KNOWN |= {None: tf.identity}
+_KNOWN[None] = tf.identity
 _TRAINED = {
     "gelu": _trained(False, _with_derivative),
     "gelu_new": _trained(True, _with_derivative_new),

@@ -162,11 +162,12 @@ class Encoder(keras.Model):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """What `call` computes, left flat, with intermediates even if `rematerialize` is set."""
+        """What `call` computes, left flat for a head that needs only some of the tokens."""
         layout = self.layout_of(inputs)
         embedded = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
         tokens, layers, intermediates = embedded, [], []
+        # Intermediates that are returned are kept for the gradient even if `rematerialize` is set.
         for block in self._blocks(training and not with_intermediates):
             tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
@@ -297,7 +298,7 @@ class Encoder(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         factories = {name: registered_name(each) for name, each in self.factories.items()}
-        own = {"config": self.config.to_dict(), "layout": self.layout}
+        own: dict[str, Any] = {"config": self.config.to_dict(), "layout": self.layout}
         own |= {"with_pooler": self.pooler is not None, "frozen": frozen_layers(self)}
         return super().get_config() | factories | own
 

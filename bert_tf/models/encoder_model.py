@@ -63,8 +63,7 @@ class EncoderModel(keras.Model):
 
         Each batch is cut into `accumulation_steps` parts, whose gradients are summed before one
         update; the batch size stays the same. With `rematerialize`, only the input of each block is
-        kept, and the rest is computed again for the gradient. A step takes about a third longer
-        then.
+        kept, and the rest is computed again for the gradient, which takes about a third longer.
         """
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
@@ -171,6 +170,7 @@ class EncoderModel(keras.Model):
         self, gradients_of: Callable[[Any], Gradients], batch: Any, weights: list[tf.Variable]
     ) -> Gradients:
         """The gradients of a batch and its loss, summed over parts of the batch."""
+        # A subclass whose loss compares all rows of a batch overrides this.
         return accumulated(gradients_of, batch, self.accumulation_steps, weights, self.jit_compile)
 
     def test_step(self, data: Any) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
-    """[batch * predictions, hidden] -> float32 `shape`, [batch, predictions], and [vocab_size]."""
+    """The scores of the vocabulary, float32 [*shape, vocab_size], at tokens of the last layer."""
     table = model.encoder.embeddings.word_embeddings.value
     logits = model.masked_lm(tokens, table, training=training)
     return tf.reshape(logits, tf.concat([shape, [model.encoder.config.vocab_size]], axis=0))

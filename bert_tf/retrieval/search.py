@@ -95,7 +95,7 @@ def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool)
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[rows, width] with rows of length 1, unless a row is far shorter."""
+    """Vectors, [rows, width], scaled to length 1; zeros stay zeros."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
