@@ -38,13 +38,10 @@ class LoadReport:
 
     def __str__(self) -> str:
         parts = [f"{len(self.loaded)} weights loaded"]
-        missing = tuple(name for name in self.new if name not in self.resized)
-        if missing:
-            parts.append(f"newly initialised: {listed(missing)}")
-        if self.resized:
-            parts.append(f"newly initialised: {listed(self.resized)}, because {self.why}")
-        if self.ignored:
-            parts.append(f"ignored: {listed(self.ignored)}")
+        missing, resized = tuple(n for n in self.new if n not in self.resized), self.resized
+        parts += [f"newly initialised: {listed(missing)}"] if missing else []
+        parts += [f"newly initialised: {listed(resized)}, because {self.why}"] if resized else []
+        parts += [f"ignored: {listed(self.ignored)}"] if self.ignored else []
         return "; ".join((*parts, *self.notes))
 
 

@@ -45,23 +45,23 @@ def dense_layers(given: Any) -> list[dict[str, Any]]:
     """The dense layers with all their fields: `units`, `activation` and `bias`."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_DENSE:
         raise UserError(f"dense is {shown(given)}; give a list of at most {MOST_DENSE} layers")
-    return [_dense_layer(number, each) for number, each in enumerate(given)]
-
-
-def _dense_layer(number: int, given: Any) -> dict[str, Any]:
     such_as = 'give a layer such as {"units": 128, "activation": "Tanh", "bias": True}'
-    if not isinstance(given, Mapping) or not given.keys() <= _DENSE.keys():
-        raise UserError(f"dense layer {number} is {shown(given)}; {such_as}")
-    layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
-    for name, kind in _DENSE.items():
-        if type(layer[name]) is not kind or kind is int and layer[name] < 1:
-            raise UserError(f"{name} of dense layer {number} is {shown(layer[name])}; {such_as}")
-    if layer["activation"] not in ACTIVATIONS:
-        raise UserError(
-            f"unknown activation {shown(layer['activation'])} of dense layer {number}; choose one "
-            f"of {', '.join(ACTIVATIONS)}"
-        )
-    return layer
+    layers = []
+    for number, each in enumerate(given):
+        if not isinstance(each, Mapping) or not each.keys() <= _DENSE.keys():
+            raise UserError(f"dense layer {number} is {shown(each)}; {such_as}")
+        layer: dict[str, Any] = {name: each.get(name, _DEFAULTS.get(name)) for name in _DENSE}
+        for name, kind in _DENSE.items():
+            if type(layer[name]) is not kind or kind is int and layer[name] < 1:
+                wrong = f"{name} of dense layer {number} is {shown(layer[name])}"
+                raise UserError(f"{wrong}; {such_as}")
+        if layer["activation"] not in ACTIVATIONS:
+            raise UserError(
+                f"unknown activation {shown(layer['activation'])} of dense layer {number}; choose "
+                f"one of {', '.join(ACTIVATIONS)}"
+            )
+        layers.append(layer)
+    return layers
 
 
 def prompts(given: Any, default: str | None) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """The heads of task models, as the formats of other programs have them.
 
 Each task family states its head. Families lie above checkpoints, so their registry makes itself
-known here (`SOURCES`), and the formats ask for all heads. That a caller passes the heads instead
-would not do: encoders, tokenizers and runs open checkpoints without knowing any family, and a
-checkpoint must open as the same model whoever opens it.
+known here (`SOURCES`), and the formats ask for all heads. Callers cannot pass the heads, since
+encoders, tokenizers and runs open checkpoints without knowing any family.
 """
 
 import dataclasses

@@ -42,7 +42,12 @@ def open_folder(folder: Path) -> Tensors:
             found = tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
         else:
             continue
-        return without_wrappers(in_torch_layout(found))
+        found = in_torch_layout(found)
+        # Without what training tools put before all names, such as "module.".
+        wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
+        wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
+        names = {name: name.removeprefix(wrapper) for name in found.shapes}
+        return found.renamed({n if new in names else new: n for n, new in names.items()})
     raise UserError(
         f"{folder} has no {SAFETENSORS}, {TENSORFLOW} or {TORCH}; copy the weights there too"
     )
@@ -61,14 +66,6 @@ def in_torch_layout(found: Tensors) -> Tensors:
     return Tensors(
         shapes, lambda name: renamed.read(name).T if name in kernels else renamed.read(name)
     )
-
-
-def without_wrappers(found: Tensors) -> Tensors:
-    """Tensors without what training tools put before all names, such as "module."."""
-    wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
-    wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
-    names = {name: name.removeprefix(wrapper) for name in found.shapes}
-    return found.renamed({n if new in names else new: n for n, new in names.items()})
 
 
 def torch_name(name: str) -> str | None:

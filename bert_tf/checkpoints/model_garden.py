@@ -205,10 +205,8 @@ def _name(full_name: str, children: set[str]) -> str:
     match = _NAME.fullmatch(full_name)
     name = match[1] if match else full_name
     if name.startswith(_UNNAMED_HEAD):
-        if "span_labeling" in children:
-            head = "span_labeling"
-        else:
-            head = "next_sentence" if "embedding_table" in children else "token_classifier"
+        head = "next_sentence" if "embedding_table" in children else "token_classifier"
+        head = "span_labeling" if "span_labeling" in children else head
         return f"{head}/{name.removeprefix('transform/')}"
     if re.fullmatch(r"(?!next_sentence|span_labeling|token_classifier)[^/]+/logits/\w+", name):
         return f"sentence_prediction/logits/{name.rpartition('/')[2]}"

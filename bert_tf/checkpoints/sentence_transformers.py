@@ -1,9 +1,8 @@
 """sentence-transformers' folders: a Hugging Face folder, and modules that make a vector of tokens.
 
-`modules.json` lists the modules, each with its class and its folder. The modules that bert_tf reads
-are Transformer, Pooling, any number of Dense, and Normalize, in this order, as versions 2 to 6
-write them. Version 6.2.0 opens what bert_tf writes. Prompts and the similarity function are in
-`config_sentence_transformers.json`, the length of the longest text in `sentence_bert_config.json`.
+`modules.json` lists the modules, each with its class and its folder: Transformer, Pooling, any
+number of Dense, and Normalize, in this order, as versions 2 to 6 write them. Version 6.2.0 opens
+what bert_tf writes.
 """
 
 import dataclasses
@@ -73,8 +72,7 @@ def is_one(folder: Path) -> bool:
 
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`."""
-    modules, of_keys = _modules(folder)
-    transformer, pooling, dense, normalize = _in_order(folder, modules)
+    (transformer, pooling, *dense), normalize, of_keys = _modules(folder)
     inner = huggingface.open_checkpoint(transformer)
     path, inner_path = folder / CONFIG_FILE, transformer / _TRANSFORMER_FILE
     config, fields = _fields(path), _fields(inner_path)
@@ -201,10 +199,13 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path:
     return default if value is None else plain_json.checked(path, name, value, kind)
 
 
-def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
-    """The classes and folders of the modules in their order, and notes on their files' keys."""
+def _modules(folder: Path) -> tuple[list[Path], bool, dict[str, str]]:
+    """The folders of the modules with weights or settings, whether vectors get length 1, and notes.
+
+    The first folder is that of the transformer, the second that of the pooling.
+    """
     path = folder / MODULES_FILE
-    found, notes = list[tuple[str, Path]](), dict[str, str]()
+    kinds, folders, notes = list[str](), list[Path](), dict[str, str]()
     for entry in plain_json.read_object(path, "list of modules", list):
         fields = entry if isinstance(entry, dict) else {}
         place, kind = fields.get("path"), fields.get("type")
@@ -221,31 +222,21 @@ def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
         if plain_json.is_outside(place):
             raise UserError(f"{path} names a folder outside the checkpoint: {shown(place)}")
         notes |= keys.check(path, entry, MODULES_FILE)
-        found.append((name, folder / place))
+        kinds.append(name)
+        folders.append(folder / place)
         table, file = f"{name}/{_MODULE_FILE}", folder / place / _MODULE_FILE
         if table in keys.TABLE:
             notes |= keys.check(file, _fields(file), table)
-    return found, notes
-
-
-def _in_order(folder: Path, modules: list[tuple[str, Path]]) -> tuple[Path, Path, list[Path], bool]:
-    """The folders of the transformer, the pooling and each dense layer; whether it normalizes."""
-    kinds, folders = [kind for kind, _ in modules], [each for _, each in modules]
-    normalize = kinds[-1:] == ["Normalize"]
-    inner = slice(2, len(modules) - normalize)
-    if kinds[:2] != ["Transformer", "Pooling"] or {*kinds[inner]} - {"Dense"}:
+    normalize, most = kinds[-1:] == ["Normalize"], embedder.MOST_DENSE
+    dense = kinds[2 : len(kinds) - normalize]
+    if kinds[:2] != ["Transformer", "Pooling"] or {*dense} - {"Dense"}:
         raise UserError(
-            f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf supports "
-            f"Transformer, Pooling, up to {embedder.MOST_DENSE} Dense and an optional Normalize, "
-            "in this order"
+            f"{path} lists {', '.join(kinds) or 'no module'}; bert_tf supports Transformer, "
+            f"Pooling, up to {most} Dense and an optional Normalize, in this order"
         )
-    transformer, pooling, *dense = folders[: inner.stop]
-    if len(dense) > embedder.MOST_DENSE:
-        raise UserError(
-            f"{folder / MODULES_FILE} lists {len(dense)} Dense modules; bert_tf supports at most "
-            f"{embedder.MOST_DENSE}"
-        )
-    return transformer, pooling, dense, normalize
+    if len(dense) > most:
+        raise UserError(f"{path} lists {len(dense)} Dense modules; bert_tf supports at most {most}")
+    return folders[: len(kinds) - normalize], normalize, notes
 
 
 def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:

@@ -7,8 +7,6 @@ the derivative. That takes half the time of two separate expressions, and remove
 error in bfloat16. TensorFlow's own gradient would keep five intermediate tensors per layer and make
 a dozen passes over them. Wide layers are compiled in training (`bert_tf.encoder.compiled`), which
 halves the time once more.
-
-All functions take a tensor of any shape and floating type, and return one of the same.
 """
 
 import math
