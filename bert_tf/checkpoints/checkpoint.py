@@ -27,33 +27,21 @@ _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": 
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """Where a model's weights came from.
-
-    Attributes:
-        loaded: our names of the weights that were read.
-        new: our names of the weights that keep their random values.
-        ignored: the checkpoint's names of the tensors that were not used.
-        notes: further sentences for the user.
-        resized: those of `new` that the checkpoint has for other labels or in another size.
-        why: the difference, in words.
-    """
+    """Where a model's weights came from, by our names; `ignored` has the checkpoint's names."""
 
     loaded: tuple[str, ...]
-    new: tuple[str, ...]
+    new: tuple[str, ...]  # keep their random values
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    resized: tuple[str, ...] = ()
-    why: str = ""
+    resized: tuple[str, ...] = ()  # those of `new` that the checkpoint has in another form
+    why: str = ""  # the difference, in words
 
     def __str__(self) -> str:
         parts = [f"{len(self.loaded)} weights loaded"]
-        missing = tuple(name for name in self.new if name not in self.resized)
-        if missing:
-            parts.append(f"newly initialised: {listed(missing)}")
-        if self.resized:
-            parts.append(f"newly initialised: {listed(self.resized)}, because {self.why}")
-        if self.ignored:
-            parts.append(f"ignored: {listed(self.ignored)}")
+        missing, resized = tuple(n for n in self.new if n not in self.resized), self.resized
+        parts += [f"newly initialised: {listed(missing)}"] if missing else []
+        parts += [f"newly initialised: {listed(resized)}, because {self.why}"] if resized else []
+        parts += [f"ignored: {listed(self.ignored)}"] if self.ignored else []
         return "; ".join((*parts, *self.notes))
 
 
@@ -125,11 +113,17 @@ class Checkpoint:
         shapes = names.encoder_shapes(self.encoder, layers) | self._dense_shapes()
         for name, shape in shapes.items():
             row = self._source(name, rows)
-            if row is not None:
-                self._check_size(row, shape)
-            elif not name.startswith("encoder/pooler/"):
+            if row is None:
+                if name.startswith("encoder/pooler/"):
+                    continue
                 missing = rows.get(name, self.table.without_row(name)).theirs[0]
                 raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
+            if sum(math.prod(self.tensors.shapes[part]) for part in row.theirs) != math.prod(shape):
+                raise UserError(
+                    f"weight {row.theirs[0]} of {self.folder} has shape "
+                    f"{list(self.tensors.shapes[row.theirs[0]])}, but by its configuration "
+                    f"{row.ours} has shape {list(shape)}; copy both again"
+                )
         longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
         for name, value in self.description.head.items():
             if type(value) is int and not 0 < value <= longest:
@@ -254,10 +248,7 @@ class Checkpoint:
         )
 
     def _order(self, labels: Sequence[str]) -> list[int] | None:
-        """The place of each label in the checkpoint; [] for the same order, None for other labels.
-
-        The labels "0", "1", … are no names, so they fit any labels.
-        """
+        """The checkpoint's place of each label; [] for the same order, None for other labels."""
         ours, theirs = tuple(labels), self.description.labels
         numbers = tuple(map(str, range(len(ours))))
         if ours == theirs or () in (ours, theirs) or numbers in (ours, theirs):
@@ -270,16 +261,6 @@ class Checkpoint:
             if row is not None and all(each in self.tensors.shapes for each in row.theirs):
                 return row
         return None
-
-    def _check_size(self, row: Row, shape: tuple[int, ...]) -> None:
-        """Raises UserError if a row's tensors have more or fewer numbers than `shape`."""
-        found = sum(math.prod(self.tensors.shapes[name]) for name in row.theirs)
-        if found != math.prod(shape):
-            theirs = list(self.tensors.shapes[row.theirs[0]])
-            raise UserError(
-                f"weight {row.theirs[0]} of {self.folder} has shape {theirs}, but by its "
-                f"configuration {row.ours} has shape {list(shape)}; copy both again"
-            )
 
     def _read(self, row: Row) -> np.ndarray | None:
         """The array of one weight of ours, of any shape; None if its parts do not fit together."""

@@ -31,18 +31,9 @@ def convert(
     to: str,
     find: Callable[[str | os.PathLike], Checkpoint] = reading.find,
 ) -> None:
-    """Writes the checkpoint `source`, of any format, as the folder `destination` of format `to`.
+    """Writes the checkpoint that `find` opens at `source` as the new folder `destination`.
 
     Logs what was read, and what the format's own reader ignores or computes differently.
-
-    Args:
-        source: what `find` opens.
-        destination: the folder to write; it must not exist yet.
-        to: as for `save`.
-        find: opens a checkpoint. `bert_tf.tasks.from_checkpoint.find` also opens `.keras` files.
-
-    Raises:
-        UserError: `source` cannot be read, or `destination` exists or cannot be written.
     """
     checkpoint = find(source)
     weights, report = checkpoint.weights()
@@ -124,27 +115,29 @@ def _supplement(folder: Path, form: ModuleType, content: Content) -> None:
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
         plain_json.write(path, fields | {EXTRA_KEY: differing})
-    is_masked_lm = heads.MASKED_LM in heads.of(description.model).pretraining
-    for name in (*_ARITHMETIC, *["masked_lm_head"] * is_masked_lm):
-        if name in differing.get("encoder", {}):
-            logger.warning(
-                f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "
-                f"{differing['encoder'][name]}; only bert_tf restores that value"
+    encoder, settings = differing.get("encoder", {}), description.settings
+    head, warnings = heads.of(description.model), []
+    for name in (*_ARITHMETIC, *["masked_lm_head"] * (heads.MASKED_LM in head.pretraining)):
+        if name in encoder:
+            warnings.append(
+                f"will use {name} {getattr(kept.encoder, name)}, but the model has "
+                f"{encoder[name]}; only bert_tf restores that value"
             )
-    if differing.get("encoder", {}).get("pools_first") is False:
-        logger.warning(
-            f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
-            "only bert_tf computes the same outputs from this checkpoint"
+    if encoder.get("pools_first") is False:
+        warnings.append(
+            "will pool the first token, but a left-to-right model pools the last; only bert_tf "
+            "computes the same outputs from this checkpoint"
         )
-    if heads.of(description.model).pools and "pooling" in description.settings:
-        logger.warning(
-            f"{form.READER} will read the pooler's output, but the head was trained with pooling "
-            f"{description.settings['pooling']}; only bert_tf computes the same outputs"
+    if head.pools and "pooling" in settings:
+        warnings.append(
+            "will read the pooler's output, but the head was trained with pooling "
+            f"{settings['pooling']}; only bert_tf computes the same outputs"
         )
-    if long_text := description.settings.get("long_text"):
-        logger.warning(f"{form.READER} does not know long_text {long_text}; only bert_tf does")
+    if long_text := settings.get("long_text"):
+        warnings.append(f"does not know long_text {long_text}; only bert_tf does")
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
     layers = (name.removeprefix("encoder/") for name in content.weights if name not in rows)
-    own = sorted({name.split("/")[0] for name in layers})
-    if own:
-        logger.warning(f"{form.READER} does not read {', '.join(own)}; only bert_tf does")
+    if own := sorted({name.split("/")[0] for name in layers}):
+        warnings.append(f"does not read {', '.join(own)}; only bert_tf does")
+    for each in warnings:
+        logger.warning(f"{form.READER} {each}")

@@ -37,15 +37,10 @@ def with_own(folder: Path, found: Tensors) -> Tensors:
 
 
 class Layout(NamedTuple):
-    """How the numbers of one tensor are arranged.
-
-    Attributes:
-        to_ours: makes our array of theirs.
-        to_theirs: makes their array of ours and the number of attention heads.
-    """
+    """How the numbers of one tensor are arranged, as functions in both directions."""
 
     to_ours: Callable[[np.ndarray], np.ndarray]
-    to_theirs: Callable[[np.ndarray, int], np.ndarray]
+    to_theirs: Callable[[np.ndarray, int], np.ndarray]  # takes the number of heads too
 
 
 SAME = Layout(lambda array: array, lambda array, heads: array)
@@ -64,29 +59,14 @@ HEADS_FIRST = Layout(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One weight of ours and what it is made of.
-
-    Attributes:
-        ours: our name; `{n}` is the layer.
-        theirs: their names. Where they are several, ours is their stack along the last axis.
-        layout: how each of theirs is arranged.
-    """
+    """One weight of ours and what it is made of; `{n}` in the names is the layer."""
 
     ours: str
-    theirs: tuple[str, ...]
+    theirs: tuple[str, ...]  # ours is their stack along the last axis
     layout: Layout = SAME
 
-    def of_layer(self, layer: int) -> "Row":
-        """The row with `{n}` filled in."""
-        ours, *theirs = (name.replace("{n}", str(layer)) for name in (self.ours, *self.theirs))
-        return Row(ours, tuple(theirs), self.layout)
-
     def read(self, tensor: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Our array, where `tensor` gives the array of one of their names.
-
-        Raises:
-            ValueError: their arrays have other shapes than such a weight can have.
-        """
+        """Our array, where `tensor` reads theirs. Raises ValueError if their shapes cannot fit."""
         parts = [self.layout.to_ours(tensor(name)) for name in self.theirs]
         return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
@@ -105,19 +85,15 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
 
-    >>> for row in rows_of({"encoder/pooler": "pooler."}, names={"kernel": "weight"}):
-    ...     print(row.ours, row.theirs)
-    encoder/pooler/kernel ('pooler.weight',)
-    encoder/pooler/bias ('pooler.bias',)
-
-    Args:
-        layers: our name of each -> what stands before their names of its weights.
-        kernel: how their kernels are arranged.
-        names: our names of the weights in a layer -> theirs, where they differ.
-        with_heads: whether the weights of attention have an axis for the heads.
+    A table of embeddings and the bias of a masked language model are weights themselves.
+    `with_heads` says that the weights of attention have an axis for the heads.
     """
     rows = []
     for ours, theirs in layers.items():
+        prefixes = (theirs,) if isinstance(theirs, str) else theirs
+        if ours.endswith(("_embeddings", "/output_bias")):
+            rows.append(Row(ours, prefixes))
+            continue
         layouts = {"kernel": kernel}
         if with_heads and ours.endswith("/query_key_value"):
             layouts = {"kernel": HEADS_LAST, "bias": HEADS_LAST}
@@ -125,7 +101,6 @@ def rows_of(
             layouts = {"kernel": HEADS_FIRST}
         parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
         for part in parts:
-            prefixes = (theirs,) if isinstance(theirs, str) else theirs
             found = tuple(prefix + names.get(part, part) for prefix in prefixes)
             rows.append(Row(f"{ours}/{part}", found, layouts.get(part, SAME)))
     return tuple(rows)
@@ -133,29 +108,22 @@ def rows_of(
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The correspondences of one format.
-
-    Attributes:
-        format: its name, as in `conversion.save`.
-        encoder: rows of the encoder, those with `{n}` once for all layers.
-        pretraining: rows of the heads of a `PreTrainer`.
-        kernel: how the kernel of a task's head is arranged.
-        names: our names of the weights in a layer -> theirs, where they differ.
-        prefix: what our names of weights without a row begin with in this format.
-    """
+    """The correspondences of one format, named as in `conversion.save`."""
 
     format: str
     encoder: tuple[Row, ...] = ()
     pretraining: tuple[Row, ...] = ()
-    kernel: Layout = SAME
+    kernel: Layout = SAME  # of a task's head, as `names` are
     names: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    prefix: str = UNMAPPED
+    prefix: str = UNMAPPED  # stands before our names of weights without a row
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
         """The rows of a model of class `model` with so many layers, by our names."""
         rows: list[Row] = []
         for row in self.encoder:
-            rows += [row.of_layer(n) for n in range(layers)] if "{n}" in row.ours else [row]
+            for n in range(layers if "{n}" in row.ours else 1):
+                ours, *theirs = (name.replace("{n}", str(n)) for name in (row.ours, *row.theirs))
+                rows.append(Row(ours, tuple(theirs), row.layout))
         head = heads.of(model)
         if heads.MASKED_LM in head.pretraining:
             rows += self.pretraining

@@ -21,28 +21,17 @@ EXTRA_KEY = "bert_tf"
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What our own format stores in full, and the others as far as they can.
+    """What our own format stores in full, and the others as far as they can."""
 
-    Attributes:
-        model: class name of the model; "Encoder" if there is no head.
-        head: the class's own constructor arguments.
-        encoder: the encoder's sizes.
-        lower_case: whether the tokenizer lower-cases; None if that is unknown.
-        tokenizer: its other settings (`TokenizerSettings.besides_casing`).
-        vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None if that is unknown.
-        labels: names of the classes, in the order of the logits.
-        settings: how a task model turns strings into inputs and outputs into answers, such as
-            `max_length`; {} if that is unknown.
-    """
-
-    model: str
-    head: dict[str, Any]
+    model: str  # the class
+    head: dict[str, Any]  # its constructor arguments
     encoder: EncoderConfig
-    lower_case: bool | None = None
-    vocabulary: str | None = None
-    labels: tuple[str, ...] = ()
+    lower_case: bool | None = None  # None is unknown
+    vocabulary: str | None = None  # its `vocabulary_hash`, or unknown
+    labels: tuple[str, ...] = ()  # in the order of the logits
+    # How a task model turns strings into inputs and outputs into answers.
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    tokenizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokenizer: dict[str, Any] = dataclasses.field(default_factory=dict)  # `besides_casing`
 
     def tokenizer_settings(self, vocabulary: Sequence[str]) -> TokenizerSettings:
         """How the tokenizer reads texts; where the casing is unknown, the vocabulary decides it."""
@@ -61,11 +50,7 @@ class Description:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: Path) -> "Description":
-        """What `to_dict` made; `path` names the file in messages.
-
-        Raises:
-            UserError: a field is missing, unknown or of the wrong kind.
-        """
+        """What `to_dict` made; `path` names the file in messages."""
         fields = {"settings": {}, "tokenizer": {}} | dict(fields)
         wrong = _wrong_field(fields)
         if wrong:
@@ -88,28 +73,19 @@ class Description:
         return cls(**fields | own)
 
     def differing(self, other: "Description") -> dict[str, Any]:
-        """The fields that differ in `other`, the description read back from another format.
-
-        The vocabulary's hash is left out, since other formats have the vocabulary itself.
-        """
+        """The fields that differ in `other`, the description read back from another format."""
+        # Without the vocabulary's hash, since other formats have the vocabulary itself.
         ours, theirs = ({"tokenizer": {}} | each.to_dict() for each in (self, other))
         names = ["model", "head", "lower_case", "labels", "settings"]
         if self.vocabulary is not None:
             names.append("tokenizer")
         fields = {name: ours[name] for name in names if ours[name] != theirs[name]}
-        encoder = {
-            name: value
-            for name, value in ours["encoder"].items()
-            if theirs["encoder"][name] != value
-        }
+        here, there = ours["encoder"], theirs["encoder"]
+        encoder = {name: here[name] for name in here if here[name] != there[name]}
         return fields | ({"encoder": encoder} if encoder else {})
 
     def supplemented(self, config: Mapping[str, Any], path: Path) -> "Description":
-        """This description with the differing fields that `config` has under `EXTRA_KEY`.
-
-        Raises:
-            UserError: those fields are damaged; `path` is the file of `config`.
-        """
+        """This description with the fields that `config`, of `path`, has under `EXTRA_KEY`."""
         if EXTRA_KEY not in config:
             return self
         differing = config[EXTRA_KEY]
@@ -123,13 +99,7 @@ class Description:
 
 
 class Content(NamedTuple):
-    """What is written as a checkpoint, of any format.
-
-    Attributes:
-        weights: the arrays by our names.
-        description: what they are.
-        vocabulary: the pieces of the tokenizer; None if there is none.
-    """
+    """What is written as a checkpoint of any format: arrays by our names, and what they are."""
 
     weights: Mapping[str, np.ndarray]
     description: Description
@@ -142,11 +112,7 @@ class Content(NamedTuple):
 
 
 def describe(model: keras.Model, tokenizer: Any = None) -> Description:
-    """The description of a model and its `bert_tf.Tokenizer`, if there is one.
-
-    Raises:
-        UserError: `model` is not of bert_tf, or does not know its labels yet.
-    """
+    """The description of a model of bert_tf and its `bert_tf.Tokenizer`, if there is one."""
     has_head = hasattr(model, "encoder")
     encoder = getattr(model.encoder if has_head else model, "config", None)
     if not isinstance(encoder, EncoderConfig):
@@ -169,11 +135,7 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
 
 
 def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
-    """The encoder's sizes among `fields`; a missing one has our default.
-
-    Raises:
-        UserError: a size is of the wrong type, or they do not fit together.
-    """
+    """The encoder's sizes among `fields`, checked; a missing one has our default."""
     values = {}
     for field in dataclasses.fields(EncoderConfig):
         if field.name not in fields:
@@ -205,13 +167,11 @@ def _wrong_field(fields: Mapping[str, Any]) -> str | None:
         "settings": dict,
         "tokenizer": dict,
     }
-    for name in kinds.keys() ^ fields.keys():
-        return (
-            f"{name} is missing"
-            if name in kinds
-            else f"unknown key {name!r}, perhaps of a later bert_tf"
-        )
+    for name in fields.keys() - kinds.keys():
+        return f"unknown key {name!r}, perhaps of a later bert_tf"
     for name, kind in kinds.items():
+        if name not in fields:
+            return f"{name} is missing"
         if not isinstance(fields[name], kind):
             return f"{name} has the wrong type"
     if not all(isinstance(label, str) for label in fields["labels"]):

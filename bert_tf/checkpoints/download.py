@@ -4,9 +4,8 @@ A name is "google-bert/bert-base-uncased". An address, "hf://google-bert/bert-ba
 never read as a path, and may have a revision: "hf://org/name@v1.0". The environment variable
 HF_ENDPOINT chooses the Hub.
 
-Only weights, configurations, vocabularies and the model card are fetched, those in the folders of
-sentence-transformers' modules included. A folder without safetensors files gets the weights of
-transformers' TensorFlow classes instead, and without these the weights of torch.
+Only weights, configurations, vocabularies and the model card are fetched. A folder without
+safetensors files gets the weights of transformers' TensorFlow classes, or else those of torch.
 
 An address on Kaggle is "kaggle://owner/model/framework/variation", with "/3" at its end for a
 version. The library kagglehub fetches it, with the user's credentials.
@@ -29,10 +28,8 @@ _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["README.md", "vocab.txt", *keys.files()]
 # Those of bert_tf, and the weights and the vocabulary of KerasHub's presets.
-_OWN_FILES = [
-    *("bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"),
-    "assets/tokenizer/vocabulary.txt",
-]
+_OWN_FILES = ["bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"]
+_OWN_FILES += ["assets/tokenizer/vocabulary.txt"]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
 _FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 
@@ -48,15 +45,7 @@ def is_name(name: str) -> bool:
 
 
 def fetch(address: str) -> Path:
-    """The cached folder of the checkpoint, which is fetched if it is not there yet.
-
-    Args:
-        address: a name or an address.
-
-    Raises:
-        UserError: `address` has another form, huggingface_hub or kagglehub is not installed, there
-            is no such repository, or the Hub cannot be reached and nothing is cached.
-    """
+    """The cached folder of the checkpoint, which is fetched if it is not there yet."""
     if address.startswith(_KAGGLE):
         return _fetch_from_kaggle(address)
     match = _ADDRESS.fullmatch(address)
@@ -64,8 +53,7 @@ def fetch(address: str) -> Path:
         raise UserError(f"{address} is not of the form hf://org/name or hf://org/name@revision")
     # The user may have meant a path.
     other = "" if is_address(address) else f"there is no file or folder {address}, and "
-    purpose = f"{other}downloading {address} from the Hugging Face Hub"
-    optional("huggingface_hub", "hub", purpose)
+    optional("huggingface_hub", "hub", f"{other}downloading {address} from the Hugging Face Hub")
     from huggingface_hub import errors, snapshot_download
 
     def get(*files: str) -> Path:
@@ -88,32 +76,28 @@ def fetch(address: str) -> Path:
         without = [p for p in without if not any(places[p].glob("tf_model*.h5*"))]
         if without:
             folder = get(*weights(without, TORCH, "pytorch_model-*-of-*.bin"))
+        return folder
     except errors.GatedRepoError:
-        raise UserError(
+        problem = (
             f"{address} is a gated repository; request access on its page on the Hugging Face "
             "Hub, then log in with hf auth login"
-        ) from None
+        )
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
-        raise UserError(
-            f"{other}{address} is not on the Hugging Face Hub; check its spelling"
-        ) from None
+        problem = f"{other}{address} is not on the Hugging Face Hub; check its spelling"
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
-        raise UserError(
+        problem = (
             f"{other}{address} is not in the cache, and the Hugging Face Hub cannot be reached; "
             "connect to the network once, or give a folder"
-        ) from None
+        )
     # The errors of its HTTP client, for example a cut connection, are no OSErrors.
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
+        problem = f"{other}{address} cannot be downloaded ({_reason(error)}); try again later"
         if is_disk_full(error):
-            raise UserError(
+            problem = (
                 f"the disk is full while downloading {address}; free some space, or set HF_HOME to "
                 "a folder on another disk"
-            ) from None
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(
-            f"{other}{address} cannot be downloaded ({first}); try again later"
-        ) from None
-    return folder
+            )
+    raise UserError(problem)
 
 
 def _fetch_from_kaggle(address: str) -> Path:
@@ -126,10 +110,12 @@ def _fetch_from_kaggle(address: str) -> Path:
     kagglehub = optional("kagglehub", "kaggle", f"downloading {address} from Kaggle")
     try:
         return Path(kagglehub.model_download(match[1]))
-    # The library's errors have no common class.
-    except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception as error:  # the library's errors have no common class
         raise UserError(
-            f"{address} cannot be downloaded from Kaggle ({first}); check its spelling, your "
-            "credentials (kaggle.json) and the network"
+            f"{address} cannot be downloaded from Kaggle ({_reason(error)}); check its spelling, "
+            "your credentials (kaggle.json) and the network"
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

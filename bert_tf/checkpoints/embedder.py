@@ -16,19 +16,8 @@ POOLINGS: tuple[str, ...] = get_args(Pooling)
 VECTORS = ("float32", "int8", "binary")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 # The names of classes in torch.
-ACTIVATIONS = (
-    "Identity",
-    "Tanh",
-    "ReLU",
-    "GELU",
-    "Sigmoid",
-    "SiLU",
-    "Mish",
-    "ELU",
-    "SELU",
-    "LeakyReLU",
-    "Softplus",
-    "Softsign",
+ACTIVATIONS = tuple(
+    "Identity Tanh ReLU GELU Sigmoid SiLU Mish ELU SELU LeakyReLU Softplus Softsign".split()
 )
 # No known model has more dense layers, and many take long to build.
 MOST_DENSE = 16
@@ -40,14 +29,7 @@ _DEFAULTS = {"activation": "Tanh", "bias": True}
 
 
 def poolings(given: Any) -> tuple[str, ...]:
-    """The names of the poolings, of one name or a sequence of names.
-
-    >>> poolings("mean"), poolings(["cls", "max"])
-    (('mean',), ('cls', 'max'))
-
-    Raises:
-        UserError: a name is unknown, or there is none.
-    """
+    """The names of the poolings, of one name or a sequence of names."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not names:
         raise UserError(f"pooling is {shown(given)}; give one or more of {', '.join(POOLINGS)}")
@@ -60,52 +42,30 @@ def poolings(given: Any) -> tuple[str, ...]:
 
 
 def dense_layers(given: Any) -> list[dict[str, Any]]:
-    """The dense layers with all their fields.
-
-    >>> dense_layers([{"units": 4}])
-    [{'units': 4, 'activation': 'Tanh', 'bias': True}]
-
-    Args:
-        given: a sequence of mappings: `units`, the width of the output; `activation`, one of
-            `ACTIVATIONS` ("Tanh"); `bias`, whether there is one (True).
-
-    Raises:
-        UserError: a field is missing, unknown or of the wrong type, or the activation is unknown.
-    """
+    """The dense layers with all their fields: `units`, `activation` and `bias`."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_DENSE:
         raise UserError(f"dense is {shown(given)}; give a list of at most {MOST_DENSE} layers")
-    return [_dense_layer(number, each) for number, each in enumerate(given)]
-
-
-def _dense_layer(number: int, given: Any) -> dict[str, Any]:
-    example = '{"units": 128, "activation": "Tanh", "bias": True}'
-    if not isinstance(given, Mapping) or not given.keys() <= _DENSE.keys():
-        raise UserError(f"dense layer {number} is {shown(given)}; give a layer such as {example}")
-    layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
-    for name, kind in _DENSE.items():
-        if type(layer[name]) is not kind or kind is int and layer[name] < 1:
+    such_as = 'give a layer such as {"units": 128, "activation": "Tanh", "bias": True}'
+    layers = []
+    for number, each in enumerate(given):
+        if not isinstance(each, Mapping) or not each.keys() <= _DENSE.keys():
+            raise UserError(f"dense layer {number} is {shown(each)}; {such_as}")
+        layer: dict[str, Any] = {name: each.get(name, _DEFAULTS.get(name)) for name in _DENSE}
+        for name, kind in _DENSE.items():
+            if type(layer[name]) is not kind or kind is int and layer[name] < 1:
+                wrong = f"{name} of dense layer {number} is {shown(layer[name])}"
+                raise UserError(f"{wrong}; {such_as}")
+        if layer["activation"] not in ACTIVATIONS:
             raise UserError(
-                f"{name} of dense layer {number} is {shown(layer[name])}; give a layer such as "
-                f"{example}"
+                f"unknown activation {shown(layer['activation'])} of dense layer {number}; choose "
+                f"one of {', '.join(ACTIVATIONS)}"
             )
-    if layer["activation"] not in ACTIVATIONS:
-        raise UserError(
-            f"unknown activation {shown(layer['activation'])} of dense layer {number}; choose one "
-            f"of {', '.join(ACTIVATIONS)}"
-        )
-    return layer
+        layers.append(layer)
+    return layers
 
 
 def prompts(given: Any, default: str | None) -> dict[str, str]:
-    """The prompts by name; one of them is the default prompt, if there is one.
-
-    >>> prompts({"query": "query: "}, default="query")
-    {'query': 'query: '}
-
-    Raises:
-        UserError: a name or a text is not a string, a signature has the name, or no prompt has
-            the name `default`.
-    """
+    """The prompts by name; `default` must be one of them, if it is not None."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise UserError(
@@ -132,6 +92,11 @@ def known(names: Sequence[str] | Mapping[str, str]) -> str:
     return f"the prompts are {', '.join(names)}" if names else "the model has no prompts"
 
 
+def torch_activation(name: str) -> str:
+    """The full name of an activation in torch."""
+    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+
+
 def similarity_function(given: Any) -> str:
     """The name of a similarity function. Raises UserError if it is unknown."""
     if given not in SIMILARITIES:
@@ -142,19 +107,7 @@ def similarity_function(given: Any) -> str:
 
 
 def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, ...]]:
-    """Our names and shapes of the weights of the dense layers.
-
-    >>> dense_shapes(8, ["cls", "max"], [{"units": 3, "bias": False}])
-    {'dense_0/kernel': (16, 3)}
-
-    Args:
-        width: of the encoder's output.
-        pooling: as for `poolings`.
-        dense: as for `dense_layers`.
-
-    Raises:
-        UserError: as `poolings` and `dense_layers`.
-    """
+    """Our names and shapes of the weights of the dense layers after an encoder of some width."""
     shapes: dict[str, tuple[int, ...]] = {}
     width *= len(poolings(pooling))
     for number, layer in enumerate(dense_layers(dense)):

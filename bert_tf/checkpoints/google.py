@@ -5,13 +5,14 @@ The names are those of the variables in `modeling.py`, `run_pretraining.py`, `ru
 ignores keys of bert_config.json that it does not know.
 """
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import TRANSPOSED, Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -23,73 +24,52 @@ PREFIX = "bert_model.ckpt"
 READER = "google-research/bert"
 
 _LAYER = "bert/encoder/layer_{n}/"
+_QUERY_KEY_VALUE = tuple(f"{_LAYER}attention/self/{each}/" for each in ("query", "key", "value"))
 _HEAD_NAMES = {"kernel": "output_weights", "bias": "output_bias"}
 TABLE = Table(
     "tf1",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
-        Row("encoder/embeddings/position_embeddings", ("bert/embeddings/position_embeddings",)),
-        Row("encoder/embeddings/token_type_embeddings", ("bert/embeddings/token_type_embeddings",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm/",
-                "encoder/layer_{n}/attention/query_key_value": (
-                    f"{_LAYER}attention/self/query/",
-                    f"{_LAYER}attention/self/key/",
-                    f"{_LAYER}attention/self/value/",
-                ),
-                "encoder/layer_{n}/attention/output": f"{_LAYER}attention/output/dense/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention/output/LayerNorm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/dense/",
-                "encoder/layer_{n}/output": f"{_LAYER}output/dense/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output/LayerNorm/",
-                "encoder/pooler": "bert/pooler/dense/",
-            }
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "bert/embeddings/word_embeddings",
+            "encoder/embeddings/position_embeddings": "bert/embeddings/position_embeddings",
+            "encoder/embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
+            "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_LAYER}attention/output/dense/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention/output/LayerNorm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/dense/",
+            "encoder/layer_{n}/output": f"{_LAYER}output/dense/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output/LayerNorm/",
+            "encoder/pooler": "bert/pooler/dense/",
+        }
     ),
     pretraining=(
         *rows_of(
             {
                 "masked_lm/transform": "cls/predictions/transform/dense/",
                 "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+                "masked_lm/output_bias": "cls/predictions/output_bias",
             }
         ),
-        Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
         *rows_of({"next_sentence": "cls/seq_relationship/"}, TRANSPOSED, _HEAD_NAMES),
     ),
     kernel=TRANSPOSED,
     names=_HEAD_NAMES,
 )
 
-# The other variables in a checkpoint of training.
-_SLOTS = ("/adam_m", "/adam_v")
-_COUNTERS = ("global_step",)
 
-# The names of activations in bert_config.json -> ours: google-research's GELU is the tanh form.
-_ACTIVATIONS = {"gelu": "gelu_new"}
 # The defaults of `BertConfig`.
 _DEFAULTS = {"hidden_act": "gelu", "type_vocab_size": 16}
 # The sizes that are keys of the file.
-_SIZES = {
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
-}
+_SIZES = set(
+    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
+    "hidden_dropout_prob attention_probs_dropout_prob max_position_embeddings type_vocab_size "
+    "initializer_range".split()
+)
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
-    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`.
-
-    Raises:
-        UserError: its configuration is missing or damaged, or does not fit the tensors.
-    """
+    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`."""
     path = prefix.parent / CONFIG_FILE
     if not is_there(path):
         raise UserError(
@@ -97,28 +77,23 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
             "training started from"
         )
     fields = plain_json.read_object(path, "model configuration")
-    slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
-    weights = {name: name for name in tensors.shapes if name not in (*slots, *_COUNTERS)}
+    slots = [name for name in tensors.shapes if name.endswith(("/adam_m", "/adam_v"))]
+    weights = {name: name for name in tensors.shapes if name not in (*slots, "global_step")}
     model, head = TABLE.model_in(tensors)
-    description = Description(model, head, encoder_config(sizes(fields), path))
+    encoder = encoder_config(sizes(fields), path)
     notes = [*keys.check(path, fields, CONFIG_FILE).values()]
     notes += [f"{len(slots)} slot variables of the optimizer skipped"] if slots else []
-    return Checkpoint(
-        prefix.parent,
-        description.supplemented(fields, path),
-        tensors.renamed(weights),
-        TABLE,
-        lambda: read_beside(prefix.parent),
-        tuple(notes),
-    ).check()
+    folder, named = prefix.parent, tensors.renamed(weights)
+    description = Description(model, head, encoder).supplemented(fields, path)
+    vocabulary = functools.partial(read_beside, folder)
+    return Checkpoint(folder, description, named, TABLE, vocabulary, tuple(notes)).check()
 
 
 def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of bert_config.json under our names and with our meanings."""
     found = _DEFAULTS | {name: fields[name] for name in _SIZES | {"hidden_act"} if name in fields}
-    activation = found["hidden_act"]
-    if isinstance(activation, str):
-        found["hidden_act"] = _ACTIVATIONS.get(activation, activation)
+    if found["hidden_act"] == "gelu":  # google-research's GELU is the tanh form
+        found["hidden_act"] = "gelu_new"
     return found
 
 

@@ -54,19 +54,10 @@ def with_tokens(checkpoint: Checkpoint, tokens: Sequence[str]) -> Checkpoint:
 def with_pieces(
     checkpoint: Checkpoint, known: int, tokenizer: Tokenizer, cut: Sequence[Sequence[int]]
 ) -> Checkpoint:
-    """A checkpoint for `tokenizer`, whose vocabulary has new pieces after those of the checkpoint.
+    """A checkpoint for `tokenizer`, which has new pieces after the `known` ones of the checkpoint.
 
-    A checkpoint may have more rows than pieces, to make their number a rounder one. These rows are
-    used up first.
-
-    Args:
-        checkpoint: the checkpoint.
-        known: how many pieces it has.
-        tokenizer: the new tokenizer.
-        cut: for each new piece the ids of the pieces that its row is the mean of.
-
-    Raises:
-        UserError: the checkpoint has fewer rows than pieces.
+    A new row is the mean of the rows of the pieces whose ids are in `cut`. A checkpoint may have
+    more rows than pieces, to make their number a rounder one; these rows are used up first.
     """
     description, old = checkpoint.description, checkpoint.tensors
     description.encoder.check_vocabulary(known)

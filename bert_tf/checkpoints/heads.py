@@ -1,9 +1,8 @@
 """The heads of task models, as the formats of other programs have them.
 
 Each task family states its head. Families lie above checkpoints, so their registry makes itself
-known here (`SOURCES`), and the formats ask for all heads. That a caller passes the heads instead
-would not do: encoders, tokenizers and runs open checkpoints without knowing any family, and a
-checkpoint must open as the same model whoever opens it.
+known here (`SOURCES`), and the formats ask for all heads. Callers cannot pass the heads, since
+encoders, tokenizers and runs open checkpoints without knowing any family.
 """
 
 import dataclasses
@@ -76,12 +75,7 @@ SOURCES: list[Callable[[], Mapping[str, Head]]] = [
 
 
 def known() -> dict[str, Head]:
-    """All heads, by the names of their models' classes.
-
-    >>> import bert_tf.tasks.registry
-    >>> known()["QuestionAnswerer"].places["huggingface"]
-    Place(prefix='qa_outputs.', reader='BertForQuestionAnswering', attributes='')
-    """
+    """All heads, by the names of their models' classes."""
     return {model: head for source in SOURCES for model, head in source().items()}
 
 
@@ -95,28 +89,21 @@ def chosen(
 ) -> tuple[str, dict[str, Any]]:
     """The class of models that some weights are of, and the arguments of its head.
 
-    Several classes may share a layer, such as those that classify or rate texts. A class fits best
-    if the problem type is its own, then if it gives a number and the layer has one output.
-
-    Args:
-        found: the classes with such a layer, and its number of outputs.
-        problem: the `problem_type` in transformers' configuration.
-        library: the kind of model in sentence-transformers.
-        dropout: of the head.
+    Several classes may share a layer, such as those that classify or rate texts; `found` has them
+    with the layer's number of outputs. `library` is a kind of model in sentence-transformers.
     """
     if not found:
         return ENCODER, {}
-    # A class of exactly so many outputs, such as one, comes before a class of any number.
-    exact = {of(model).problem for model, outputs in found.items() if of(model).outputs == outputs}
-    fits = problem and problem not in exact
-    best = [
-        model for model in found if fits and (of(model).outputs, of(model).problem) == (0, problem)
-    ]
-    best += [
-        model
-        for model, outputs in found.items()
-        if (of(model).outputs, of(model).sentence_transformers) == (outputs, library)
-    ]
-    model = (best or [*found])[0]
+    # A class fits best if the problem type is its own. A class of exactly so many outputs, such as
+    # one, comes before a class of any number.
+    known_heads = {model: of(model) for model in found}
+    exact = {head.problem for model, head in known_heads.items() if head.outputs == found[model]}
+    best, others = [], []
+    for model, head in known_heads.items():
+        if problem and problem not in exact and (head.outputs, head.problem) == (0, problem):
+            best.append(model)
+        if (head.outputs, head.sentence_transformers) == (found[model], library):
+            others.append(model)
+    model = [*best, *others, *found][0]
     values = {"num_classes": found[model], "dropout": dropout}
-    return model, {name: values[name] for name in of(model).arguments}
+    return model, {name: values[name] for name in known_heads[model].arguments}

@@ -16,6 +16,7 @@ from typing import Any
 
 from bert_tf.checkpoints import (
     correspondence,
+    embedder,
     google,
     heads,
     huggingface_tokenizer,
@@ -33,7 +34,6 @@ from bert_tf.checkpoints.plain_json import shown
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import ids_of
 
 CONFIG_FILE = "config.json"
@@ -44,12 +44,10 @@ _PARTS = _NAMES | {"output_weights": "weight", "output_bias": "bias"}
 
 
 def _row(of_google: Row) -> Row:
-    """A weight by its name in google-research's code, from which transformers' names are made.
-
-    The tables of embeddings are modules of torch, whose weights are called "weight".
-    """
+    """A weight by its name in google-research's code, from which transformers' names are made."""
 
     def renamed(name: str) -> str:
+        # The tables of embeddings are modules of torch, whose weights are called "weight".
         *layers, part = name.removeprefix("bert/").replace("layer_", "layer/").split("/")
         return ".".join((*layers, _PARTS.get(part, f"{part}.weight")))
 
@@ -89,33 +87,24 @@ _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
 
 # A cross-encoder's own files, and its keys in config.json.
-_CROSS_ENCODER_FILE = "config_sentence_transformers.json"
-_TRANSFORMER_FILE = "sentence_bert_config.json"
+CROSS_ENCODER_FILE = "config_sentence_transformers.json"
+TRANSFORMER_FILE = "sentence_bert_config.json"
 _KEY, _OLD_KEY = "sentence_transformers", "sbert_ce_default_activation_function"
-# Our names of activations -> torch's.
-_SCORES = {
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "identity": "torch.nn.modules.linear.Identity",
-}
+# Our names of its activations -> torch's.
+_SCORES = {"sigmoid": "Sigmoid", "identity": "Identity"}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, it is of another architecture, or the
-            configuration does not fit the weights.
-    """
+    """The checkpoint in `folder`."""
     path = folder / CONFIG_FILE
     fields = plain_json.read_object(path, "model configuration")
     model_type = str(fields.get("model_type", "bert"))
     if model_type not in MODELS:
         raise UserError(
-            f"{path}: model_type is {plain_json.shown(model_type)}; bert_tf reads only "
-            f"{', '.join(MODELS)}"
+            f"{path}: model_type is {shown(model_type)}; bert_tf reads only {', '.join(MODELS)}"
         )
-    hub = MODELS[model_type]
-    of_keys = keys.check(path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    hub, tables = MODELS[model_type], (CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    of_keys = keys.check(path, fields, *tables)
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
     files = TokenizerFiles(folder)
@@ -133,9 +122,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             dropout=float(dropout) if isinstance(dropout, int | float) else None,
         )
         if (of_head := f"{CONFIG_FILE} of {hub.own_class(reader)}") in keys.TABLE:
-            of_keys |= keys.check(
-                path, fields, CONFIG_FILE, f"{CONFIG_FILE} of {model_type}", of_head
-            )
+            of_keys |= keys.check(path, fields, *tables, of_head)
     else:
         model, head = TABLE.model_in(weights)
     if model != heads.PRETRAINER:
@@ -145,23 +132,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         longest = files.max_length() if heads.of(model).pools else None
         most = encoder.max_position_embeddings
         settings = {} if longest is None else {"max_length": min(longest, most)}
-    description = Description(
-        model,
-        head,
-        encoder,
-        lower_case=files.lower_case(),
-        labels=_labels(fields, head.get("num_classes", 0), path),
-        settings=settings,
-        tokenizer=files.settings(),
-    )
-    return Checkpoint(
-        folder,
-        description.supplemented(fields, path),
-        weights,
-        TABLE,
-        files.vocabulary,
-        (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path)),
-    ).check()
+    labels = _labels(fields, head.get("num_classes", 0), path)
+    reading: dict[str, Any] = {"lower_case": files.lower_case(), "tokenizer": files.settings()}
+    description = Description(model, head, encoder, labels=labels, settings=settings, **reading)
+    description = description.supplemented(fields, path)
+    notes = (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path))
+    return Checkpoint(folder, description, weights, TABLE, files.vocabulary, notes).check()
 
 
 def write_content(folder: Path, content: Content) -> None:
@@ -210,7 +186,6 @@ def _weights(folder: Path, hub: HubModel) -> Tensors:
 def _encoder(
     fields: Mapping[str, Any], hub: HubModel, weights: Tensors, path: Path
 ) -> EncoderConfig:
-    """The encoder's sizes."""
     found = {k: value for k, value in hub.bert_fields(fields).items() if k not in _NO_KEYS}
     if found.get("embedding_size") == found.get("hidden_size"):
         found.pop("embedding_size", None)
@@ -262,20 +237,15 @@ def _reader(model: str) -> str:
 
 
 def _heads(fields: Mapping[str, Any], hub: HubModel, weights: Tensors) -> dict[str, int]:
-    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`.
-
-    They are those of the class of transformers that config.json names. If it names none, or one
-    whose head is not among the weights, the weights decide: the pooler tells heads on texts from
-    heads on tokens.
-    """
+    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`."""
     found, named = TABLE.heads_in(weights), _architecture_in(fields, hub)
     if _OUTPUT_BIAS in weights.shapes and named in (_PRETRAINING, _MASKED, _CAUSAL):
         return {}
     readers = {model: _reader(model) for model in found}
-    if named not in readers.values():
+    if named not in readers.values():  # the weights decide
         if _OUTPUT_BIAS in weights.shapes or named == _BARE:
             return {}
-        pooled = _POOLER_BIAS in weights.shapes
+        pooled = _POOLER_BIAS in weights.shapes  # only heads on texts have a pooler
         fitting = [model for model in found if heads.of(model).pools == pooled] or [*found]
         named = readers[fitting[0]] if fitting else ""
     return {model: outputs for model, outputs in found.items() if readers[model] == named}
@@ -322,7 +292,6 @@ def architecture_of(description: Description, hub: HubModel) -> str:
 def _config(
     description: Description, architecture: str, vocabulary: tuple[str, ...] | None
 ) -> dict[str, Any]:
-    """The fields of config.json."""
     encoder = description.encoder
     hub, fields = MODELS[encoder.model_type], encoder.to_dict()
     fields |= {"is_decoder": encoder.attention == "left_to_right"}
@@ -330,10 +299,8 @@ def _config(
     names = {**dict.fromkeys(_NO_KEYS, ""), **hub.keys}
     fields = {names.get(name, name): value for name, value in fields.items()}
     fields.pop("", None)
-    fields |= {
-        "architectures": [hub.own_class(architecture)],
-        "pad_token_id": ids_of(vocabulary)["[PAD]"] if vocabulary else 0,
-    }
+    fields["architectures"] = [hub.own_class(architecture)]
+    fields["pad_token_id"] = ids_of(vocabulary)["[PAD]"] if vocabulary else 0
     key, _ = hub.dropouts.get(architecture, (hub.dropout_key, None))
     if key:
         dropout = description.head.get("dropout")
@@ -347,29 +314,27 @@ def _config(
     if head.problem:
         fields["problem_type"] = head.problem
     if head.sentence_transformers == heads.CROSS_ENCODER:
-        activation = description.settings.get("activation", "sigmoid")
-        fields[_KEY] = {"activation_fn": _SCORES[activation]}
+        activation = _SCORES[description.settings.get("activation", "sigmoid")]
+        fields[_KEY] = {"activation_fn": embedder.torch_activation(activation)}
     return dict(sorted(fields.items()))
 
 
 def _cross_encoder(
     folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one.
-
-    An activation that bert_tf does not have keeps torch's name.
-    """
+    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one."""
     found = _activation(folder, config)
     if found is None:
         return {}, {}
     notes: dict[str, str] = {}
     lengths = [files.max_length(), encoder.max_position_embeddings]
-    for name in (_CROSS_ENCODER_FILE, _TRANSFORMER_FILE):
+    for name in (CROSS_ENCODER_FILE, TRANSFORMER_FILE):
         path = folder / name
         fields = plain_json.read_if_there(path, "configuration")
         notes |= keys.check(path, fields, name, f"{name} of {heads.CROSS_ENCODER}")
         lengths.append(fields.get("max_seq_length"))
-    # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid.
+    # torch.nn.Sigmoid is another name of torch.nn.modules.activation.Sigmoid. An activation that
+    # bert_tf does not have keeps torch's name.
     short = found.rpartition(".")[2].lower()
     ours = short if found.startswith("torch.nn.") and short in _SCORES else found
     longest = min(each for each in lengths if type(each) is int and each > 0)
@@ -378,11 +343,9 @@ def _cross_encoder(
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The name of a cross-encoder's activation, "" if there is none; None for other models."""
-    file = folder / _CROSS_ENCODER_FILE
-    if is_there(file):
-        kept = plain_json.read_object(file, "configuration")
-        if kept.get("model_type") == heads.CROSS_ENCODER:
-            return str(kept.get("activation_fn") or "")
+    kept = plain_json.read_if_there(folder / CROSS_ENCODER_FILE, "configuration")
+    if kept.get("model_type") == heads.CROSS_ENCODER:
+        return str(kept.get("activation_fn") or "")
     if isinstance(config.get(_KEY), dict):
         return str(config[_KEY].get("activation_fn") or "")
     return str(config[_OLD_KEY] or "") if _OLD_KEY in config else None

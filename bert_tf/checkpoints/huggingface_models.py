@@ -17,36 +17,24 @@ _ALIASES = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HubModel:
-    """A model of the family.
+    """A model of the family. BERT's names map to this model's."""
 
-    Attributes:
-        prefix: what the encoder's names of weights begin with in a model with a head.
-        classes: BERT's classes -> those of this model; see `own_class`.
-        weights: parts of BERT's names of weights -> those of this model's.
-        heads: the same for the weights of one class only, by BERT's name of the class.
-        keys: BERT's keys of config.json -> this model's, "" for one that it does not have.
-        defaults: values of BERT's keys that this model's config.json may leave out.
-        dropout_key: that of the dropout of heads, "" if there is none.
-        dropouts: BERT's class -> the key of its own head's dropout, and the default.
-        tokenizer: the class of its tokenizer.
-    """
-
-    prefix: str
+    prefix: str  # of the encoder's weights in a model with a head
     classes: Mapping[str, str]
-    weights: tuple[tuple[str, str], ...] = ()
+    weights: tuple[tuple[str, str], ...] = ()  # parts of names
+    # Parts of the names of weights in one class only.
     heads: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
+    # "" stands for a key of config.json that the model does not have.
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Values of BERT's keys that this model's config.json may leave out.
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    dropout_key: str = "classifier_dropout"
+    dropout_key: str = "classifier_dropout"  # "" if heads have no dropout
+    # BERT's class -> the key of its own head's dropout, and the default.
     dropouts: Mapping[str, tuple[str, float | None]] = dataclasses.field(default_factory=dict)
     tokenizer: str = "BertTokenizer"
 
     def bert_weight(self, name: str) -> str:
-        """BERT's name of a weight.
-
-        >>> MODELS["distilbert"].bert_weight("distilbert.transformer.layer.0.ffn.lin2.bias")
-        'encoder.layer.0.output.dense.bias'
-        """
+        """BERT's name of a weight."""
         name = name.removeprefix(self.prefix)
         for pairs in (self.weights, *self.heads.values()):
             for bert, own in pairs:
@@ -54,11 +42,7 @@ class HubModel:
         return name
 
     def own_weight(self, name: str, architecture: str) -> str:
-        """The name of a weight, from BERT's name of it, in BERT's class `architecture`.
-
-        >>> MODELS["electra"].own_weight("pooler.dense.bias", "BertForMultipleChoice")
-        'sequence_summary.summary.bias'
-        """
+        """The name of a weight, from BERT's name of it, in BERT's class `architecture`."""
         own = name
         for bert, part in (*self.weights, *self.heads.get(architecture, ())):
             own = own.replace(bert, part)
@@ -67,21 +51,11 @@ class HubModel:
         return self.prefix + own if is_inner and architecture != "BertModel" else own
 
     def own_class(self, bert: str) -> str:
-        """This model's class for a class of BERT's; "" if it has none.
-
-        BERT itself has every class, since a family of tasks may bring its own.
-
-        >>> [MODELS[name].own_class("BertLMHeadModel") for name in ("electra", "distilbert")]
-        ['ElectraForCausalLM', '']
-        """
+        """This model's class for a class of BERT's; "" if it has none, except in BERT itself."""
         return self.classes.get(bert, bert if self is MODELS["bert"] else "")
 
     def bert_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of config.json under BERT's keys, with the defaults.
-
-        >>> MODELS["distilbert"].bert_fields({"dim": 8, "n_layers": 2})["num_hidden_layers"]
-        2
-        """
+        """The fields of config.json under BERT's keys, with the defaults."""
         own = {bert: fields[name] for bert, name in self.keys.items() if name in fields}
         known = {name for name in fields if name not in self.keys or name in _ALIASES}
         read = {name: fields[name] for name in known}

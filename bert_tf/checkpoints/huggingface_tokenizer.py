@@ -4,6 +4,7 @@ transformers 5 writes only tokenizer.json, older versions vocab.txt too. Every v
 BERT tokenizer from vocab.txt and tokenizer_config.json.
 """
 
+import itertools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,25 +55,17 @@ _PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 
 
 class TokenizerFiles:
-    """What the tokenizer's files of `folder` say; each JSON file is read once, here.
-
-    Attributes:
-        notes: messages on what is read otherwise or not at all.
-
-    Raises:
-        UserError: a file is not JSON.
-    """
+    """What the tokenizer's files of `folder` say; `notes` say what is not read as it is."""
 
     def __init__(self, folder: Path):
         self._folder = folder
         self._fields = {
-            name: plain_json.read_object(folder / name, "tokenizer")
+            name: plain_json.read_if_there(folder / name, "tokenizer")
             for name in (CONFIG_FILE, SPECIAL_FILE, ADDED_FILE, TOKENIZER_FILE)
-            if is_there(folder / name)
         }
-        self._config, self._tokenizer = (
-            self._fields.get(name, {}) for name in (CONFIG_FILE, TOKENIZER_FILE)
-        )
+        self._config, self._tokenizer = self._fields[CONFIG_FILE], self._fields[TOKENIZER_FILE]
+        model = self._tokenizer.get("model")
+        self._model = model if isinstance(model, dict) else {}
         self.notes: tuple[str, ...] = ()
         self._cleaning: dict[str, Any] = dict.fromkeys(_CLEANING)
         self._refusal: UserError | None = None
@@ -85,12 +78,7 @@ class TokenizerFiles:
         self._added = self._added_tokens()
 
     def vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces in the order of their ids; None if the folder has no vocabulary.
-
-        Raises:
-            UserError: it is not a BERT vocabulary, or the files have a setting that bert_tf's
-                tokenizer cannot follow.
-        """
+        """The pieces in the order of their ids; None without a vocabulary."""
         if self._refusal is not None:
             raise self._refusal
         pieces = read_beside(self._folder)
@@ -120,15 +108,8 @@ class TokenizerFiles:
         return value if isinstance(value, bool) else None
 
     def settings(self) -> dict[str, Any]:
-        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it.
-
-        transformers leaves special and added tokens whole, unless `split_special_tokens` is true.
-        A word of more than 100 characters is [UNK] unless tokenizer.json says otherwise.
-
-        Raises:
-            UserError: bert_tf's tokenizer cannot have one of the settings.
-        """
-        model = self._tokenizer.get("model")
+        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it."""
+        # By default transformers leaves special tokens whole.
         is_text = self._config.get("split_special_tokens") is True
         found: dict[bool, list[str]] = {True: [], False: []}
         for token, each in self._added.items():
@@ -139,9 +120,7 @@ class TokenizerFiles:
             "special_tokens": "text" if is_text else "whole",
             "added_tokens": found[True],
             "exact_tokens": found[False],
-            "longest_word": model.get("max_input_chars_per_word", _LONGEST_WORD)
-            if isinstance(model, dict)
-            else _LONGEST_WORD,
+            "longest_word": self._model.get("max_input_chars_per_word", _LONGEST_WORD),
             "normalizer": "huggingface",
         }
         for name, ours in (("strip_accents", "strip_accents"), (_CHINESE, "split_chinese")):
@@ -155,16 +134,11 @@ class TokenizerFiles:
         return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
     def _check(self) -> None:
-        """Finds the notes, and what tokenizer.json says of cleaning.
-
-        Raises UserError if bert_tf's tokenizer cannot follow a setting.
-        """
         for name, fields in self._fields.items():
             self._check_keys(name, fields)
         for _, _, fields in self._listed_tokens():
             self._check_keys(f"{TOKENIZER_FILE}: added_tokens", fields)
-        if isinstance(model := self._tokenizer.get("model"), dict):
-            self._check_keys(f"{TOKENIZER_FILE}: model", model)
+        self._check_keys(f"{TOKENIZER_FILE}: model", self._model)
         if "normalizer" in self._tokenizer:
             self._read_normalizer()
         if "pre_tokenizer" in self._tokenizer:
@@ -220,10 +194,7 @@ class TokenizerFiles:
             )
 
     def _steps(self, part: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
-        """The kinds and fields of the steps of a part of tokenizer.json, which may be nested.
-
-        Raises UserError if bert_tf has no such step.
-        """
+        """The kinds and fields of the steps of a part of tokenizer.json, which may be nested."""
         steps, left = [], [self._tokenizer[part]]
         while left:
             each = left.pop(0)
@@ -240,7 +211,6 @@ class TokenizerFiles:
         return steps
 
     def _check_keys(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Checks the keys of a file, or of a part of tokenizer.json."""
         found = keys.check(self._folder / name, fields, name).values()
         self.notes += tuple(each for each in found if each not in self.notes)
 
@@ -255,14 +225,20 @@ class TokenizerFiles:
             if isinstance(token, str) and type(id) is int and token not in SPECIAL_TOKENS:
                 found[token] = found.get(token, {}) | each | {"id": id}
         found = dict(sorted(found.items(), key=lambda item: item[1]["id"]))
-        for token in self._named_tokens():
-            found.setdefault(token, {"special": True})
+        # Further special tokens, which the files name without their ids.
+        for file, key in itertools.product((CONFIG_FILE, SPECIAL_FILE), _NAMED_TOKENS):
+            value = self._fields[file].get(key)
+            if isinstance(value, dict) and "content" not in value:
+                value = [*value.values()]
+            for token in map(keys.plain, value if isinstance(value, list) else [value]):
+                if isinstance(token, str) and token not in (*SPECIAL_TOKENS, ""):
+                    found.setdefault(token, {"special": True})
         return found
 
     def _listed_tokens(self) -> list[tuple[Any, Any, dict[str, Any]]]:
         """What the files say to be added tokens: the token, its id and its fields."""
         tokens: list[tuple[Any, Any, dict[str, Any]]]
-        tokens = [(token, id, {}) for token, id in self._fields.get(ADDED_FILE, {}).items()]
+        tokens = [(token, id, {}) for token, id in self._fields[ADDED_FILE].items()]
         decoder = self._config.get("added_tokens_decoder")
         tokens += [
             (each.get("content"), int(id), each)
@@ -276,26 +252,8 @@ class TokenizerFiles:
             if isinstance(each, dict)
         ]
 
-    def _named_tokens(self) -> list[str]:
-        """Further special tokens that the files name, without saying their ids."""
-        named: list[Any] = []
-        for file in (CONFIG_FILE, SPECIAL_FILE):
-            for key in _NAMED_TOKENS:
-                value = self._fields.get(file, {}).get(key)
-                if isinstance(value, dict) and "content" not in value:
-                    value = [*value.values()]
-                named += value if isinstance(value, list) else [value]
-        plain = [keys.plain(each) for each in named]
-        return [
-            each for each in plain if isinstance(each, str) and each not in (*SPECIAL_TOKENS, "")
-        ]
-
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces, of which the last added tokens may be missing, and those tokens.
-
-        `known` are the pieces of words. Raises UserError if an added token has an id that is
-        another piece's or leaves a gap, or if cleaned words would have to match it too.
-        """
+        """The pieces with the added tokens that they lack; `known` are the pieces of words."""
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
             id = fields.get("id")
@@ -319,10 +277,7 @@ class TokenizerFiles:
 
 
 def write(folder: Path, content: Content, max_length: int, tokenizer_class: str) -> None:
-    """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer.
-
-    `max_length` is the most tokens of an input, `tokenizer_class` the class of transformers.
-    """
+    """Writes vocab.txt, and tokenizer_config.json with the settings of the tokenizer."""
     content.write_vocabulary(folder)
     lower_case, tokenizer = content.description.lower_case, content.description.tokenizer
     fields: dict[str, Any] = {

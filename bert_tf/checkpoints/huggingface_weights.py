@@ -32,11 +32,7 @@ _PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "
 
 
 def open_folder(folder: Path) -> Tensors:
-    """The tensors in `folder` under torch's names, from the first of the formats that is there.
-
-    Raises:
-        UserError: there are no weights, or a file is missing or damaged.
-    """
+    """The tensors in `folder` under torch's names, from the first of the formats that is there."""
     formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: tensors.open_hdf5, TORCH: _open_torch}
     for name, open_file in formats.items():
         index = folder / f"{name}.index.json"
@@ -46,17 +42,19 @@ def open_folder(folder: Path) -> Tensors:
             found = tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
         else:
             continue
-        return without_wrappers(in_torch_layout(found))
+        found = in_torch_layout(found)
+        # Without what training tools put before all names, such as "module.".
+        wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
+        wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
+        names = {name: name.removeprefix(wrapper) for name in found.shapes}
+        return found.renamed({n if new in names else new: n for n, new in names.items()})
     raise UserError(
         f"{folder} has no {SAFETENSORS}, {TENSORFLOW} or {TORCH}; copy the weights there too"
     )
 
 
 def in_torch_layout(found: Tensors) -> Tensors:
-    """Tensors with torch's names, and with kernels as [output, input]; others are unchanged.
-
-    A weight that two layers share is twice in a file. The first one counts.
-    """
+    """Tensors with torch's names and kernels; the first of those that layers share counts."""
     names: dict[str, str] = {}
     for name in found.shapes:
         names.setdefault(torch_name(name) or name, name)
@@ -68,14 +66,6 @@ def in_torch_layout(found: Tensors) -> Tensors:
     return Tensors(
         shapes, lambda name: renamed.read(name).T if name in kernels else renamed.read(name)
     )
-
-
-def without_wrappers(found: Tensors) -> Tensors:
-    """Tensors without what training tools put before all names, such as "module."."""
-    wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
-    wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
-    names = {name: name.removeprefix(wrapper) for name in found.shapes}
-    return found.renamed({n if new in names else new: n for n, new in names.items()})
 
 
 def torch_name(name: str) -> str | None:

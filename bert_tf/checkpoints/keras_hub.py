@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf.checkpoints import correspondence, heads, keys, plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -77,53 +77,43 @@ _QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}_dense/" for each in ("query", "key
 _NAMES = {"kernel": "vars/0", "bias": "vars/1", "gamma": "vars/0", "beta": "vars/1"}
 TABLE = Table(
     "keras_hub",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("token_embedding/vars/0",)),
-        Row("encoder/embeddings/position_embeddings", ("position_embedding/vars/0",)),
-        Row("encoder/embeddings/token_type_embeddings", ("segment_embedding/vars/0",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "embeddings_layer_norm/",
-                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
-                "encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}_self_attention_layer_norm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}_feedforward_intermediate_dense/",
-                "encoder/layer_{n}/output": f"{_LAYER}_feedforward_output_dense/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}_feedforward_layer_norm/",
-                "encoder/pooler": "pooled_dense/",
-            },
-            names=_NAMES,
-            with_heads=True,
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "token_embedding/vars/0",
+            "encoder/embeddings/position_embeddings": "position_embedding/vars/0",
+            "encoder/embeddings/token_type_embeddings": "segment_embedding/vars/0",
+            "encoder/embeddings/layer_norm": "embeddings_layer_norm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_ATTENTION}output_dense/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}_self_attention_layer_norm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}_feedforward_intermediate_dense/",
+            "encoder/layer_{n}/output": f"{_LAYER}_feedforward_output_dense/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}_feedforward_layer_norm/",
+            "encoder/pooler": "pooled_dense/",
+        },
+        names=_NAMES,
+        with_heads=True,
     ),
-    pretraining=(
-        *rows_of(
-            {"masked_lm/transform": "transform/", "masked_lm/layer_norm": "transform_layer_norm/"},
-            names=_NAMES,
-        ),
-        Row("masked_lm/output_bias", ("mlm_head/vars/0",)),
+    pretraining=rows_of(
+        {
+            "masked_lm/transform": "transform/",
+            "masked_lm/layer_norm": "transform_layer_norm/",
+            "masked_lm/output_bias": "mlm_head/vars/0",
+        },
+        names=_NAMES,
     ),
     names=_NAMES,
 )
 
 
 def is_one(folder: Path) -> bool:
-    """Whether `folder` holds a preset: KerasHub knows its own config.json by this key.
-
-    Raises:
-        UserError: config.json is not a JSON object.
-    """
+    """Whether `folder` holds a preset: KerasHub knows its own config.json by this key."""
     path = folder / _BACKBONE
     return "registered_name" in plain_json.read_if_there(path, "configuration")
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, it is of another architecture, or it computes
-            something that bert_tf does not.
-    """
+    """The checkpoint in `folder`."""
     path = folder / _BACKBONE
     notes: list[str] = []
     (kind, fields), (task, of_task) = _object(path, notes), _object(folder / _TASK, notes)
@@ -168,14 +158,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     path, vocabulary = folder / CONFIG_FILE, folder / VOCABULARY_FILE
     metadata = plain_json.read_if_there(path, "preset")
     notes += keys.check(path, metadata, CONFIG_FILE).values()
-    return Checkpoint(
-        folder,
-        description.supplemented(metadata, path),
-        weights,
-        TABLE,
-        lambda: read_vocabulary(vocabulary) if is_there(vocabulary) else None,
-        tuple(notes),
-    ).check()
+    description = description.supplemented(metadata, path)
+
+    def pieces() -> tuple[str, ...] | None:
+        return read_vocabulary(vocabulary) if is_there(vocabulary) else None
+
+    return Checkpoint(folder, description, weights, TABLE, pieces, tuple(notes)).check()
 
 
 def write_content(folder: Path, content: Content) -> None:
@@ -209,7 +197,6 @@ def write_content(folder: Path, content: Content) -> None:
         sizes["num_segments"] = encoder.type_vocab_size
 
     def described(kind: str, config: dict[str, Any]) -> dict[str, Any]:
-        """An object as Keras describes it."""
         names = {"class_name": name + kind, "registered_name": f"keras_hub>{name}{kind}"}
         return names | {"config": config}
 
@@ -245,10 +232,7 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The class of an object that Keras described in a file, and its arguments.
-
-    Without the file they are "" and {}. What has no effect is added to `notes`.
-    """
+    """The class and the arguments of an object that Keras described; "" and {} without the file."""
     fields = plain_json.read_if_there(path, "preset")
     if not fields:
         return "", {}
@@ -262,10 +246,7 @@ def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _tokenizer(path: Path, notes: list[str]) -> dict[str, Any]:
-    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer.
-
-    Raises UserError if it cuts words in another way than BERT's.
-    """
+    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer."""
     kind, fields = _object(path, notes)
     lower_case, strips = (fields.get(name, False) for name in ("lowercase", "strip_accents"))
     own = {

@@ -20,19 +20,12 @@ ANY = "*"
 
 
 class Keys(NamedTuple):
-    """Keys of a file that are treated alike.
-
-    Attributes:
-        fate: one of the four above.
-        names: the keys, separated by spaces.
-        why: why they have no effect; or the end of the sentence that is printed or raised.
-        usual: the values that are fine, for keys that are printed or refused otherwise.
-    """
+    """Keys of a file that are treated alike."""
 
     fate: str
-    names: str
-    why: str = ""
-    usual: Sequence[Any] = ()
+    names: str  # separated by spaces
+    why: str = ""  # or the end of the sentence that is printed or raised
+    usual: Sequence[Any] = ()  # values that are neither printed nor refused
 
 
 _JSON = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
@@ -45,37 +38,13 @@ stands after a colon.
 
 
 def files() -> list[str]:
-    """The names of the files that stand next to the weights, without those of modules.
-
-    >>> "tokenizer_config.json" in files(), "Dense/config.json" in files()
-    (True, False)
-    """
+    """The names of the files that stand next to the weights, without those of modules."""
     names = (name.split(" ")[0].rstrip(":") for name in TABLE)
     return [name for name in dict.fromkeys(names) if "/" not in name]
 
 
 def check(path: Path | str, fields: Mapping[str, Any], *tables: str) -> dict[str, str]:
-    """Checks the keys of a file against the table.
-
-    >>> check("config.json", {"num_beams": 4, "spare": 1, "none": None}, "config.json")
-    {'spare': 'config.json: spare = 1 is not known and has no effect'}
-    >>> check("config.json", {"is_encoder_decoder": True}, "config.json")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: config.json: is_encoder_decoder is True; bert_tf reads only encoders
-
-    Args:
-        path: of the file, for messages; its name may be followed by that of a part.
-        fields: its keys and their values.
-        tables: the names in `TABLE` whose rows count.
-
-    Returns:
-        A note on each key that is read otherwise or is unknown and has a value. null, false and
-        empty values of an unknown key need no note.
-
-    Raises:
-        UserError: a key has a value that bert_tf cannot honour.
-    """
+    """Notes on the unusual keys of a file, by `tables`; UserError if one cannot be honoured."""
     rows = {name: row for table in tables for row in TABLE[table] for name in row.names.split()}
     notes = {}
     for key, value in fields.items():
@@ -93,9 +62,5 @@ def check(path: Path | str, fields: Mapping[str, Any], *tables: str) -> dict[str
 
 
 def plain(value: Any) -> Any:
-    """The string of a token that is stored with its settings; other values stay.
-
-    >>> plain({"content": "[MASK]", "lstrip": True})
-    '[MASK]'
-    """
+    """The string of a token that is stored with its settings; other values stay."""
     return value["content"] if isinstance(value, dict) and "content" in value else value

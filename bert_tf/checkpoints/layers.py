@@ -15,28 +15,12 @@ _CHOICES = ("spread", "first", "last")
 
 
 def spread(layers: int, number: int) -> list[int]:
-    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy).
-
-    >>> spread(12, 4), spread(6, 4)
-    ([2, 5, 8, 11], [1, 2, 4, 5])
-    """
+    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy)."""
     return [-(-layers * (part + 1) // number) - 1 for part in range(number)]
 
 
 def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list[int]:
-    """The layers that a smaller model takes from one of `layers` layers, counted from 0.
-
-    >>> chosen(6, 2, "spread"), chosen(6, 2, "first"), chosen(6, 2, "last"), chosen(6, None, [0, 5])
-    ([2, 5], [0, 1], [4, 5], [0, 5])
-
-    Args:
-        layers: how many there are.
-        number: how many are taken; None is the length of the list, or all layers.
-        choice: "spread", "first", "last", or their numbers.
-
-    Raises:
-        UserError: the choice is none of these, or a layer does not exist.
-    """
+    """The numbers of the layers that a smaller model takes from one of `layers` layers."""
     taken = list(range(layers) if isinstance(choice, str) else choice)
     if not isinstance(choice, str):
         for each in taken:
@@ -67,26 +51,13 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
 def of_layers(
     names: Iterable[str], weights: Mapping[str, Weight], layers: Sequence[int]
 ) -> dict[str, Weight]:
-    """The weights of a larger model for those of a smaller one, both under our names.
-
-    >>> of_layers(["encoder/layer_0/b"], {"encoder/layer_0/b": 1, "encoder/layer_1/b": 2}, [1])
-    {'encoder/layer_0/b': 2}
-
-    A weight that only the last layer has, such as the LayerNorm at the end of a pre-norm stack,
-    comes from the last layer.
-
-    Args:
-        names: of the smaller model's weights.
-        weights: of the larger model.
-        layers: the layers of the larger model, in the order of the smaller model's.
-
-    Raises:
-        UserError: the larger model lacks a weight.
-    """
+    """The weights of a larger model for those of a smaller one, both under our names."""
     numbers = [int(each) for name in weights for each in _LAYER.findall(name)]
     last = max(numbers, default=0)
     found = {}
     for name in names:
+        # What only the last layer has, such as the LayerNorm at the end of a pre-norm stack, comes
+        # from there.
         own = _LAYER.search(name)
         places = [str(last)] if own is None else [str(layers[int(own[1])]), str(last)]
         sources = [_LAYER.sub(f"layer_{place}", name) for place in places]

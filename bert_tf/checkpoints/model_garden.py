@@ -20,7 +20,7 @@ import yaml
 
 from bert_tf.checkpoints import google, heads, keys, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import UNMAPPED, Row, Table, rows_of
+from bert_tf.checkpoints.correspondence import UNMAPPED, Table, rows_of
 from bert_tf.checkpoints.description import Content, Description, encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -38,33 +38,29 @@ _QUERY_KEY_VALUE = tuple(f"{_ATTENTION}{each}/" for each in ("query", "key", "va
 
 TABLE = Table(
     "model_garden",
-    encoder=(
-        Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
-        Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
-        Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
-        *rows_of(
-            {
-                "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
-                "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
-                "encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/",
-                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
-                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
-                "encoder/layer_{n}/output": f"{_LAYER}output/",
-                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
-                "encoder/pooler": "pooler_transform/",
-            },
-            with_heads=True,
-        ),
+    encoder=rows_of(
+        {
+            "encoder/embeddings/word_embeddings": "word_embeddings/embeddings",
+            "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
+            "encoder/embeddings/token_type_embeddings": "type_embeddings/embeddings",
+            "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
+            "encoder/layer_{n}/attention/query_key_value": _QUERY_KEY_VALUE,
+            "encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/",
+            "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
+            "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
+            "encoder/layer_{n}/output": f"{_LAYER}output/",
+            "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
+            "encoder/pooler": "pooler_transform/",
+        },
+        with_heads=True,
     ),
-    pretraining=(
-        *rows_of(
-            {
-                "masked_lm/transform": "cls/predictions/transform/dense/",
-                "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
-            }
-        ),
-        Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
-        *rows_of({"next_sentence": "next_sentence/logits/"}),
+    pretraining=rows_of(
+        {
+            "masked_lm/transform": "cls/predictions/transform/dense/",
+            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+            "masked_lm/output_bias": "cls/predictions/output_bias/bias",
+            "next_sentence": "next_sentence/logits/",
+        }
     ),
 )
 
@@ -90,19 +86,27 @@ _ENCODER_POOLER = "pooler_transform/"
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
-Layers = Callable[[str], tf.train.Checkpoint | None]
-"""Gives the object with the variables directly below a prefix of names; None without variables."""
+# The attributes of an encoder's objects -> what the names of their variables begin with.
+_OBJECTS = {
+    "_embedding_layer": "word_embeddings/",
+    "_position_embedding_layer": "position_embedding/",
+    "_type_embedding_layer": "type_embeddings/",
+    "_embedding_norm_layer": "embeddings/layer_norm/",
+    "_transformer_layers/{n}/_attention_layer/_query_dense": f"{_ATTENTION}query/",
+    "_transformer_layers/{n}/_attention_layer/_key_dense": f"{_ATTENTION}key/",
+    "_transformer_layers/{n}/_attention_layer/_value_dense": f"{_ATTENTION}value/",
+    "_transformer_layers/{n}/_attention_layer/_output_dense": f"{_ATTENTION}attention_output/",
+    "_transformer_layers/{n}/_attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
+    "_transformer_layers/{n}/_intermediate_dense": f"{_LAYER}intermediate/",
+    "_transformer_layers/{n}/_output_dense": f"{_LAYER}output/",
+    "_transformer_layers/{n}/_output_layer_norm": f"{_LAYER}output_layer_norm/",
+    "_pooler_layer": _ENCODER_POOLER,
+}
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
-    """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
-
-    The tensors give the sizes. bert_config.json, if it is there, or else params.yaml, gives the
-    other settings; otherwise they are those of Model Garden's BERT.
-
-    Raises:
-        UserError: a file is damaged, or the tensors are not of one BERT encoder.
-    """
+    """The object-based checkpoint whose files start with `prefix`, opened as `tensors`."""
+    # The tensors give the sizes, a file the other settings; without one they are those of BERT.
     path = prefix.parent / CONFIG_FILE
     if is_there(path):
         fields = plain_json.read_object(path, "model configuration")
@@ -115,10 +119,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
 
 def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The encoder's fields in the file of an experiment, and notes; {} and {} without the file.
-
-    The fields have the names of bert_config.json.
-    """
+    """The encoder's fields in an experiment's file, as bert_config.json names them, and notes."""
     try:
         text = read_text(path, "experiment") if is_there(path) else ""
         encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
@@ -135,11 +136,7 @@ def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, ...]]:
-    """The variables of an object-based checkpoint by their names in the table, and notes.
-
-    Raises:
-        UserError: its graph of objects is damaged, or it contains two encoders.
-    """
+    """The variables of an object-based checkpoint by their names in the table, and notes."""
     graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
     names: dict[str, str] = {}
@@ -178,11 +175,7 @@ def described(
     notes: tuple[str, ...],
     read_vocabulary: Callable[[], tuple[str, ...] | None],
 ) -> Checkpoint:
-    """The checkpoint in `folder`, where `fields` are those of a bert_config.json.
-
-    Raises:
-        UserError: the tensors are not of a BERT encoder, or not what `fields` say.
-    """
+    """The checkpoint in `folder`, where `fields` are those of a bert_config.json."""
     path = folder / CONFIG_FILE
     model, head = TABLE.model_in(tensors)
     sizes = _sizes(folder, tensors)
@@ -198,13 +191,11 @@ def described(
 
 
 def write_content(folder: Path, content: Content) -> None:
-    """Writes the checkpoint into the existing `folder`.
-
-    It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
-    pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
-    """
+    """Writes the checkpoint into the existing `folder`."""
     named = TABLE.write(content.weights, content.description)
     root = _objects(named, content.description)
+    # `tf.train.Checkpoint(encoder=…)` reads an encoder, `(**checkpoint_items)` a pre-trainer, and
+    # `(model=…)` an encoder or one of Model Garden's task models.
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
     google.write_config(folder, content)
 
@@ -214,10 +205,8 @@ def _name(full_name: str, children: set[str]) -> str:
     match = _NAME.fullmatch(full_name)
     name = match[1] if match else full_name
     if name.startswith(_UNNAMED_HEAD):
-        if "span_labeling" in children:
-            head = "span_labeling"
-        else:
-            head = "next_sentence" if "embedding_table" in children else "token_classifier"
+        head = "next_sentence" if "embedding_table" in children else "token_classifier"
+        head = "span_labeling" if "span_labeling" in children else head
         return f"{head}/{name.removeprefix('transform/')}"
     if re.fullmatch(r"(?!next_sentence|span_labeling|token_classifier)[^/]+/logits/\w+", name):
         return f"sentence_prediction/logits/{name.rpartition('/')[2]}"
@@ -225,7 +214,6 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes, from the shapes of the tensors. Raises UserError if they are not those of BERT."""
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
     try:
@@ -246,80 +234,57 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
         ) from None
 
 
-def _node(**children: Any) -> tf.train.Checkpoint:
-    """An object with such attributes, without those that are None."""
-    return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
-
-
 def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
     """The root of the objects for `tf.train.Checkpoint(root=…)`, from arrays by their names."""
     variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
-
-    def layer(prefix: str) -> tf.train.Checkpoint | None:
-        names = [n for n in variables if n.startswith(prefix) and "/" not in n[len(prefix) :]]
-        return _node(**{n[len(prefix) :]: variables[n] for n in names}) if names else None
-
-    encoder = _encoder_object(layer, description.encoder.num_hidden_layers)
     root = tf.Module()
     # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
     root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
-    root.encoder = encoder
+
+    def put(path: str, prefix: str) -> None:
+        """Gives the object at a path the variables directly below a prefix of names."""
+        for name in variables:
+            attribute = name.removeprefix(prefix)
+            if attribute != name and "/" not in attribute:
+                setattr(_object_at(root, path), attribute, variables[name])
+
+    for path, prefix in _OBJECTS.items():
+        for n in range(description.encoder.num_hidden_layers if "{n}" in path else 1):
+            put(f"encoder/{path}".replace("{n}", str(n)), prefix.replace("{n}", str(n)))
     head = heads.of(description.model)
     if heads.MASKED_LM in head.pretraining:
-        root.masked_lm = _node(
-            dense=layer("cls/predictions/transform/dense/"),
-            layer_norm=layer("cls/predictions/transform/LayerNorm/"),
-            embedding_table=variables["word_embeddings/embeddings"],
-            **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
-        )
-        root.model = _node(encoder_network=encoder, masked_lm=root.masked_lm)
-        logits = layer("next_sentence/logits/")
-        if logits is not None:
+        put("masked_lm/dense", "cls/predictions/transform/dense/")
+        put("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/")
+        root.masked_lm.embedding_table = variables["word_embeddings/embeddings"]
+        bias = variables["cls/predictions/output_bias/bias"]
+        setattr(root.masked_lm, "output_bias/bias", bias)  # the name of one attribute
+        model = _object_at(root, "model")
+        model.encoder_network, model.masked_lm = root.encoder, root.masked_lm
+        if "next_sentence/logits/kernel" in variables:
             # Their next-sentence head has its own pooler.
             for name in [name for name in variables if name.startswith(_ENCODER_POOLER)]:
                 copied = name.replace(_ENCODER_POOLER, "next_sentence/pooler_dense/")
                 variables[copied] = tf.Variable(named[name], name=copied)
-            pooler = layer("next_sentence/pooler_dense/")
-            setattr(root, "next_sentence.pooler_dense", pooler)
-            root.model.classification_heads = _node(**{"0": _node(dense=pooler, out_proj=logits)})
+            put("next_sentence.pooler_dense", "next_sentence/pooler_dense/")
+            put("model/classification_heads/0/out_proj", "next_sentence/logits/")
+            pooler = getattr(root, "next_sentence.pooler_dense")
+            _object_at(model, "classification_heads/0").dense = pooler
     elif "model_garden" in head.places:
         place = head.places["model_garden"]
-        attribute, *inner = place.attributes.split("/")
-        held = layer(place.prefix)
-        for each in reversed(inner):
-            held = _node(**{each: held})
-        root.model = _node(_network=encoder, **{attribute: held})
+        put(f"model/{place.attributes}", place.prefix)
+        _object_at(root, "model")._network = root.encoder
     else:
-        root.model = encoder
-    own = {n[len(UNMAPPED) :]: v for n, v in variables.items() if n.startswith(UNMAPPED)}
-    if own:
-        root.bert_tf = _node(**own)
+        root.model = root.encoder
+    for name in variables:
+        if name.startswith(UNMAPPED):
+            setattr(_object_at(root, "bert_tf"), name.removeprefix(UNMAPPED), variables[name])
     return root
 
 
-def _encoder_object(layer: Layers, layers: int) -> tf.train.Checkpoint:
-    blocks = {str(n): _layer_object(layer, f"transformer/layer_{n}/") for n in range(layers)}
-    return _node(
-        _embedding_layer=layer("word_embeddings/"),
-        _position_embedding_layer=layer("position_embedding/"),
-        _type_embedding_layer=layer("type_embeddings/"),
-        _embedding_norm_layer=layer("embeddings/layer_norm/"),
-        _transformer_layers=_node(**blocks),
-        _pooler_layer=layer(_ENCODER_POOLER),
-    )
-
-
-def _layer_object(layer: Layers, prefix: str) -> tf.train.Checkpoint:
-    attention = f"{prefix}self_attention/"
-    return _node(
-        _attention_layer=_node(
-            _query_dense=layer(f"{attention}query/"),
-            _key_dense=layer(f"{attention}key/"),
-            _value_dense=layer(f"{attention}value/"),
-            _output_dense=layer(f"{attention}attention_output/"),
-        ),
-        _attention_layer_norm=layer(f"{prefix}self_attention_layer_norm/"),
-        _intermediate_dense=layer(f"{prefix}intermediate/"),
-        _output_dense=layer(f"{prefix}output/"),
-        _output_layer_norm=layer(f"{prefix}output_layer_norm/"),
-    )
+def _object_at(holder: tf.Module, path: str) -> tf.Module:
+    """The object at a path of attributes, which is made if it is not there yet."""
+    for name in path.split("/"):
+        if not hasattr(holder, name):
+            setattr(holder, name, tf.Module())
+        holder = getattr(holder, name)
+    return holder

@@ -42,7 +42,7 @@ def make_encoder(config: EncoderConfig) -> Any:
         max_sequence_length=config.max_position_embeddings,
         type_vocab_size=config.type_vocab_size,
         inner_dim=config.intermediate_size,
-        inner_activation=_tanh_gelu if config.hidden_act == "gelu_new" else _erf_gelu,
+        inner_activation=_GELU[config.hidden_act],
         norm_first=False,
     )
     encoder(encoder.inputs)
@@ -50,21 +50,7 @@ def make_encoder(config: EncoderConfig) -> Any:
 
 
 def verify(folder: Path, description: Description, ours: keras.Model) -> float:
-    """Opens a checkpoint in Model Garden's classes, and compares what these compute with a model.
-
-    Args:
-        folder: a checkpoint that `model_garden.write_content` wrote.
-        description: of the model in it.
-        ours: the model that it should be.
-
-    Returns:
-        The largest difference of any output, in float32, for two rows of random ids; the second
-        one is padded.
-
-    Raises:
-        UserError: the extra is missing, Model Garden has no such model, or a weight that it
-            expects is not in the checkpoint.
-    """
+    """The largest difference of outputs between Model Garden's classes, from `folder`, and ours."""
     encoder = make_encoder(description.encoder)
     theirs, items = _with_head(encoder, description)
     try:
@@ -86,11 +72,14 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
         # Each row is the only passage of its query.
         given = {name: values[:, tf.newaxis] for name, values in batch.items()}
     found = _outputs(ours(given), description)
-    differences = (
-        np.abs(found[name].reshape(value.shape) - value)[_valid(batch, value)]
-        for name, value in expected.items()
-    )
-    return max(float(difference.max()) for difference in differences)
+    real = batch["input_mask"].numpy().astype(bool)
+    largest = 0.0
+    for name, value in expected.items():
+        difference = np.abs(found[name].reshape(value.shape) - value)
+        if value.shape[:2] == real.shape:  # an output for each token, padding included
+            difference = difference[real]
+        largest = max(largest, float(difference.max()))
+    return largest
 
 
 def _official(module: str) -> Any:
@@ -111,12 +100,8 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
         if description.head.get("next_sentence"):
             width = description.encoder.hidden_size
             others = [layers.ClassificationHead(width, 2, name="next_sentence")]
-        is_tanh = description.encoder.hidden_act == "gelu_new"
-        model = models.BertPretrainerV2(
-            encoder,
-            mlm_activation=_tanh_gelu if is_tanh else _erf_gelu,
-            classification_heads=others,
-        )
+        gelu = _GELU[description.encoder.hidden_act]
+        model = models.BertPretrainerV2(encoder, mlm_activation=gelu, classification_heads=others)
         model(model.inputs)
         return model, model.checkpoint_items | {"model": model}
     if "model_garden" not in head.places:
@@ -128,21 +113,16 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
 
 
 def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
-    """Two rows of random ids; the second half of the second row is padding."""
     random = np.random.RandomState(0)
     shape = (2, min(_LENGTH, config.max_position_embeddings))
     mask = np.ones(shape, np.int32)
     mask[1, shape[1] // 2 :] = 0
-    arrays = (
-        random.randint(0, config.vocab_size, shape),
-        mask,
-        random.randint(0, config.type_vocab_size, shape),
-    )
-    return {name: tf.constant(array, tf.int32) for name, array in zip(INPUTS, arrays, strict=True)}
+    ids, types = (random.randint(0, n, shape) for n in (config.vocab_size, config.type_vocab_size))
+    pairs = zip(INPUTS, (ids, mask, types), strict=True)
+    return {name: tf.constant(array, tf.int32) for name, array in pairs}
 
 
 def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:
-    """The outputs of their model or of ours by our names."""
     if isinstance(found, list | tuple):
         found = dict(zip(("start", "end"), found, strict=True))
     elif not isinstance(found, Mapping):
@@ -157,12 +137,6 @@ def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in found.items()}
 
 
-def _valid(batch: Mapping[str, tf.Tensor], value: np.ndarray) -> tuple | np.ndarray:
-    """An index of all values that are not of padding; outputs without tokens have no padding."""
-    mask = batch["input_mask"].numpy()
-    return mask.astype(bool) if value.shape[:2] == mask.shape else (Ellipsis,)
-
-
 # Named functions: Model Garden writes the activation's name into its configuration.
 def _erf_gelu(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=False)
@@ -170,3 +144,6 @@ def _erf_gelu(x: tf.Tensor) -> tf.Tensor:
 
 def _tanh_gelu(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=True)
+
+
+_GELU = {"gelu": _erf_gelu, "gelu_new": _tanh_gelu}

@@ -8,11 +8,9 @@ from bert_tf.errors import UserError
 
 
 def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
-    """Our names of a model's weights, for example "encoder/layer_0/output/kernel".
-
-    They are the Keras paths less the names of the models themselves, which users may choose.
-    """
+    """Our names of a model's weights, for example "encoder/layer_0/output/kernel"."""
     encoder = getattr(model, "encoder", model)
+    # They are the Keras paths less the names of the models themselves, which users may choose.
     inner = {id(weight) for weight in encoder.weights}
     names = {}
     for weight in model.weights:

@@ -46,11 +46,7 @@ def description_fields(description: Description) -> dict[str, Any]:
 
 
 def read_description(folder: Path) -> Description:
-    """Reads `bert_tf.json`.
-
-    Raises:
-        UserError: the file is missing or damaged, or is of a later version.
-    """
+    """Reads `bert_tf.json`."""
     path = folder / DESCRIPTION_FILE
     fields = plain_json.read_object(path, "checkpoint description")
     written = fields.pop("format", None)
@@ -67,21 +63,13 @@ def read_description(folder: Path) -> Description:
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    The vocabulary is in the same folder, or for a checkpoint of a run in the run folder.
-
-    Raises:
-        UserError: a file is missing or damaged, or they do not belong together.
-    """
+    """The checkpoint in `folder`; the vocabulary of a run's checkpoint is in the run folder."""
     description = read_description(folder)
-    places, above = [folder], folder.absolute().parent
-    if above.name == CHECKPOINTS:
-        places.append(above.parent)
-    return Checkpoint(
-        folder,
-        description,
-        tensors.open_file(folder / WEIGHTS_FILE),
-        TABLE,
-        lambda: next(filter(None, map(read_beside, places)), None),
-    ).check()
+    above = folder.absolute().parent
+    places = [folder, above.parent] if above.name == CHECKPOINTS else [folder]
+    found = tensors.open_file(folder / WEIGHTS_FILE)
+
+    def vocabulary() -> tuple[str, ...] | None:
+        return next(filter(None, map(read_beside, places)), None)
+
+    return Checkpoint(folder, description, found, TABLE, vocabulary).check()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import native
+from bert_tf.checkpoints.tensors import damaged
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, is_there, read_text
@@ -46,18 +47,7 @@ def newest(run: Path) -> Path:
 
 
 def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
-    """The newest checkpoint that has no problem; logs a warning for each one that it skips.
-
-    Args:
-        checkpoints: the folder of the checkpoints.
-        problem: returns in words what is wrong with a checkpoint, or None.
-
-    Returns:
-        The folder of that checkpoint; None if there are no checkpoints.
-
-    Raises:
-        UserError: there are checkpoints, and all of them have a problem.
-    """
+    """The newest checkpoint without a `problem`, or None; warns of those that it skips."""
     steps = step_folders(checkpoints)
     for folder in reversed(steps):
         found = problem(folder)
@@ -72,19 +62,15 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
 def kept(run: Path) -> Path:
     """The checkpoint with a run's final weights: the newest, or the one that it names as best.
 
-    A damaged checkpoint is skipped with a warning, as it is when training resumes. A checkpoint
-    without a state does not come from training and is used as it is.
-
-    Raises:
-        UserError: there is no checkpoint yet, all of them are damaged, or the best one is.
+    A damaged checkpoint is skipped with a warning, as it is when training resumes.
     """
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
         raise without_checkpoint(run)
+    # One without a state does not come from training and is used as it is.
     step = read_state(last).get(KEPT) if is_there(last / STATE_FILE) else None
     best = step_folder(last.parent, step) if isinstance(step, int) else last
-    problem = None if best == last else damage(best, _READ)
-    if problem is not None:
+    if best != last and (problem := damage(best, _READ)) is not None:
         raise UserError(
             f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
             "another checkpoint of the run"
@@ -103,7 +89,7 @@ def check(checkpoint: Path) -> None:
     """Raises UserError if a checkpoint is damaged. A checkpoint without a state is not checked."""
     problem = _problem(checkpoint)
     if problem is not None:
-        raise UserError(f"checkpoint is damaged: {checkpoint} ({problem}); copy it again")
+        raise damaged(checkpoint, problem)
 
 
 def step_folders(checkpoints: Path) -> list[Path]:
@@ -145,12 +131,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 
 
 def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None:
-    """What is wrong with a checkpoint, in words; None if all files have their checksums.
-
-    Args:
-        checkpoint: its folder.
-        files: the names of the files that are checked in addition to the state; None is all.
-    """
+    """What is wrong with a checkpoint, in words; None if the `files` (None is all) are sound."""
     try:
         state = read_state(checkpoint)
         if state.pop(_OWN) != _checksum_of(state):

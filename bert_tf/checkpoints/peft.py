@@ -36,36 +36,23 @@ _PREFIX, _LABELS = "base_model.model.", "bert_tf.labels"
 
 
 class Pair(NamedTuple):
-    """The factors of an update of some columns of a kernel.
+    """The factors of an update of some columns of a kernel."""
 
-    Attributes:
-        down: A, [input, rank].
-        up: B, [rank, columns].
-    """
-
-    down: Any
-    up: Any
+    down: Any  # A, [input, rank]
+    up: Any  # B, [rank, columns]
 
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-    """Low-rank updates of an encoder's kernels.
-
-    Attributes:
-        rank: of each update.
-        alpha: each update is alpha / rank * A @ B.
-        dropout: with which they were trained.
-        pairs: our name of a kernel -> a pair of arrays for each equal part of its columns, such as
-            those of query, key and value; None for a part without an update.
-    """
+    """Low-rank updates of an encoder's kernels; each is alpha / rank * A @ B."""
 
     rank: int
     alpha: float
     dropout: float
+    # For each equal part of a kernel's columns, such as those of the query, its update or None.
     pairs: Mapping[str, tuple[Pair | None, ...]]
 
     def add_to(self, variables: Mapping[str, keras.Variable]) -> None:
-        """Adds the updates to variables by our names."""
         for name, pairs in self.pairs.items():
             columns = np.split(variables[name].numpy(), len(pairs), axis=-1)
             for number, pair in enumerate(pairs):
@@ -75,10 +62,8 @@ class Updates:
 
 
 def of_head(model: Any) -> dict[str, keras.Variable]:
-    """Our names and variables of what is trained besides an adapter.
-
-    Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
-    """
+    """What is trained besides an adapter, by our names."""
+    # Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
     with_pooler = model.uses_pooler and model.encoder.config.model_type != "bert"
     pooler = "encoder/pooler/" if with_pooler else ()
     return {

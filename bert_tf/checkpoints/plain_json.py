@@ -14,26 +14,13 @@ from bert_tf.io.json_files import KINDS
 _SHOWN = 60
 
 
-def read_object(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object in the file at `path`; `what` names its role in messages.
-
-    Raises:
-        UserError: the file is missing, or is not a JSON object.
-    """
-    return _read(path, what, dict)
-
-
 def read_if_there(path: Path, what: str) -> dict[str, Any]:
     """As `read_object`; {} if there is no such file."""
     return read_object(path, what) if is_there(path) else {}
 
 
-def read_array(path: Path, what: str) -> list[Any]:
-    """The JSON array in the file at `path`; as `read_object`."""
-    return _read(path, what, list)
-
-
-def _read(path: Path, what: str, kind: type) -> Any:
+def read_object(path: Path, what: str, kind: type = dict) -> Any:
+    """The JSON object, or the array if `kind` is list, in a file whose role is `what`."""
     text = read_text(path, what)
     try:
         value = json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)

@@ -36,19 +36,7 @@ _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
 def find(path: str | os.PathLike) -> Checkpoint:
-    """Detects and opens the checkpoint at `path`.
-
-    Args:
-        path: a run folder; a folder of ours, of Hugging Face, of sentence-transformers, of
-            google-research, of Model Garden or of KerasHub; a SavedModel of TF Hub; one file of
-            these; a prefix such as "model.ckpt-1000"; a name on the Hugging Face Hub such as
-            "google-bert/bert-base-uncased", also as "hf://org/name@revision"; or one on Kaggle such
-            as "kaggle://owner/model/framework/variation". A path that exists wins over a name.
-
-    Raises:
-        UserError: there is nothing at `path`, nothing that is a checkpoint, or its files cannot be
-            read, are damaged or do not belong together.
-    """
+    """Detects the format of the checkpoint at a path, a name or an address, and opens it."""
     if download.is_address(path):
         return _found(download.fetch(str(path)))
     try:

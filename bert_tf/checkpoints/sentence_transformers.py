@@ -1,9 +1,8 @@
 """sentence-transformers' folders: a Hugging Face folder, and modules that make a vector of tokens.
 
-`modules.json` lists the modules, each with its class and its folder. The modules that bert_tf reads
-are Transformer, Pooling, any number of Dense, and Normalize, in this order, as versions 2 to 6
-write them. Version 6.2.0 opens what bert_tf writes. Prompts and the similarity function are in
-`config_sentence_transformers.json`, the length of the longest text in `sentence_bert_config.json`.
+`modules.json` lists the modules, each with its class and its folder: Transformer, Pooling, any
+number of Dense, and Normalize, in this order, as versions 2 to 6 write them. Version 6.2.0 opens
+what bert_tf writes.
 """
 
 import dataclasses
@@ -29,31 +28,26 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 
 MODULES_FILE = "modules.json"
-CONFIG_FILE = "config_sentence_transformers.json"
+CONFIG_FILE = huggingface.CROSS_ENCODER_FILE
 READER = "sentence-transformers"
 
-_TRANSFORMER_FILE, _MODULE_FILE = "sentence_bert_config.json", "config.json"
+_TRANSFORMER_FILE, _MODULE_FILE = huggingface.TRANSFORMER_FILE, "config.json"
 # The package of the modules in versions 2 to 5, which version 6 knows too.
 _MODULES = "sentence_transformers.models."
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
-# Ours -> theirs.
+# Theirs -> ours.
 _POOLINGS = {
     "cls": "cls",
     "max": "max",
     "mean": "mean",
-    "mean_sqrt_len": "mean_sqrt_len_tokens",
-    "weighted_mean": "weightedmean",
-    "last_token": "lasttoken",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+    "weightedmean": "weighted_mean",
+    "lasttoken": "last_token",
 }
-# The keys of older versions, in the order in which these concatenate the vectors.
-_POOLING_KEYS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
-    "pooling_mode_weightedmean_tokens": "weighted_mean",
-    "pooling_mode_lasttoken": "last_token",
-}
+# For the same, the ends of keys of older versions, which concatenate the vectors in this order.
+_POOLING_KEYS = (
+    "cls_token max_tokens mean_tokens mean_sqrt_len_tokens weightedmean_tokens lasttoken".split()
+)
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
@@ -70,31 +64,27 @@ TABLE = dataclasses.replace(
 
 
 def is_one(folder: Path) -> bool:
-    """Whether `folder` holds an embedder of sentence-transformers.
-
-    Raises:
-        UserError: a file is not JSON.
-    """
+    """Whether `folder` holds an embedder of sentence-transformers."""
     if not is_there(folder / MODULES_FILE):
         return False
     return _fields(folder / CONFIG_FILE).get("model_type", heads.EMBEDDER) == heads.EMBEDDER
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, or the folder holds a module or a setting that
-            bert_tf does not support.
-    """
-    modules, notes = _modules(folder)
-    transformer, pooling, dense, normalize = _in_order(folder, modules)
+    """The checkpoint in `folder`."""
+    (transformer, pooling, *dense), normalize, of_keys = _modules(folder)
     inner = huggingface.open_checkpoint(transformer)
     path, inner_path = folder / CONFIG_FILE, transformer / _TRANSFORMER_FILE
     config, fields = _fields(path), _fields(inner_path)
     for file, found in ((path, config), (inner_path, fields)):
-        notes |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
-    _check_modality(fields, inner_path)
+        of_keys |= keys.check(file, found, file.name, f"{file.name} of {heads.EMBEDDER}")
+    modality = _field(fields, "modality_config", dict, {}, inner_path)
+    pooled = _field(modality, "text", dict, {}, inner_path).get("method_output_name")
+    if pooled not in (None, "last_hidden_state"):
+        raise UserError(
+            f"{inner_path}: method_output_name is {shown(pooled)}; bert_tf supports only "
+            "last_hidden_state"
+        )
     lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
     if _field(fields, "do_lower_case", bool, False, inner_path):
         if lower_case is False:  # the texts are lower-cased before its tokenizer
@@ -123,30 +113,16 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         own = huggingface_weights.open_folder(each)
         weights.append(own.renamed({f"{number + 2}_Dense/{name}": name for name in own.shapes}))
         width = layers[-1]["units"]
-    description = Description(
-        _class_of_embedders(),
-        {"dense": layers} if layers else {},
-        inner.encoder,
-        lower_case=lower_case,
-        settings=settings,
-        tokenizer=tokenizer,
-    )
-    return Checkpoint(
-        folder,
-        description.supplemented(config, path),
-        tensors.joined(*weights),
-        TABLE,
-        inner.vocabulary_there,
-        (*inner.notes, *notes.values()),
-    ).check()
+    model, head = _class_of_embedders(), {"dense": layers} if layers else {}
+    reading: dict[str, Any] = {"lower_case": lower_case, "tokenizer": tokenizer}
+    description = Description(model, head, inner.encoder, settings=settings, **reading)
+    description = description.supplemented(config, path)
+    named, notes = tensors.joined(*weights), (*inner.notes, *of_keys.values())
+    return Checkpoint(folder, description, named, TABLE, inner.vocabulary_there, notes).check()
 
 
 def write_content(folder: Path, content: Content) -> None:
-    """Writes the checkpoint into the existing `folder`.
-
-    Raises:
-        UserError: the model is no embedder, or no module pools as it does.
-    """
+    """Writes the checkpoint into the existing `folder`."""
     description, settings = content.description, content.description.settings
     if description.model != (ours := _class_of_embedders()):
         raise UserError(
@@ -175,13 +151,15 @@ def write_content(folder: Path, content: Content) -> None:
         plain_json.write(place / _MODULE_FILE, fields)
         return place
 
-    names, width = [_POOLINGS[mode] for mode in modes], description.encoder.output_size
+    theirs = {ours: name for name, ours in _POOLINGS.items()}
+    names, width = [theirs[mode] for mode in modes], description.encoder.output_size
     pooling = {"word_embedding_dimension": width, "include_prompt": settings["include_prompt"]}
     add("Pooling", pooling | {"pooling_mode": names[0] if len(names) == 1 else names})
     named, width = TABLE.write(own, description), width * len(modes)
     for layer in embedder.dense_layers(description.head.get("dense", ())):
         sizes = {"in_features": width, "out_features": layer["units"], "bias": layer["bias"]}
-        place = add("Dense", sizes | {"activation_function": _activation_path(layer["activation"])})
+        activation = embedder.torch_activation(layer["activation"])
+        place = add("Dense", sizes | {"activation_function": activation})
         prefix = f"{place.name}/"
         arrays = {n.removeprefix(prefix): a for n, a in named.items() if n.startswith(prefix)}
         tensors.save(place / huggingface_weights.SAFETENSORS, arrays, {"format": "pt"})
@@ -221,19 +199,21 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path:
     return default if value is None else plain_json.checked(path, name, value, kind)
 
 
-def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
-    """The classes and folders of the modules in their order, and notes on their files' keys."""
+def _modules(folder: Path) -> tuple[list[Path], bool, dict[str, str]]:
+    """The folders of the modules with weights or settings, whether vectors get length 1, and notes.
+
+    The first folder is that of the transformer, the second that of the pooling.
+    """
     path = folder / MODULES_FILE
-    found, notes = list[tuple[str, Path]](), dict[str, str]()
-    for entry in plain_json.read_array(path, "list of modules"):
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), str) for name in ("path", "type")
-        ):
+    kinds, folders, notes = list[str](), list[Path](), dict[str, str]()
+    for entry in plain_json.read_object(path, "list of modules", list):
+        fields = entry if isinstance(entry, dict) else {}
+        place, kind = fields.get("path"), fields.get("type")
+        if not isinstance(place, str) or not isinstance(kind, str):
             raise UserError(
                 f"{path} is damaged: the entry {shown(entry)} does not name a path and a "
                 "type; copy it again"
             )
-        place, kind = entry["path"], entry["type"]
         name = kind.rpartition(".")[2]
         if not kind.startswith("sentence_transformers.") or name not in _ORDER:
             raise UserError(
@@ -242,44 +222,21 @@ def _modules(folder: Path) -> tuple[list[tuple[str, Path]], dict[str, str]]:
         if plain_json.is_outside(place):
             raise UserError(f"{path} names a folder outside the checkpoint: {shown(place)}")
         notes |= keys.check(path, entry, MODULES_FILE)
-        found.append((name, folder / place))
+        kinds.append(name)
+        folders.append(folder / place)
         table, file = f"{name}/{_MODULE_FILE}", folder / place / _MODULE_FILE
         if table in keys.TABLE:
             notes |= keys.check(file, _fields(file), table)
-    return found, notes
-
-
-def _in_order(folder: Path, modules: list[tuple[str, Path]]) -> tuple[Path, Path, list[Path], bool]:
-    """The folders of the transformer, the pooling and each dense layer; whether it normalizes.
-
-    Raises UserError if bert_tf does not support these modules or their order.
-    """
-    kinds, folders = [kind for kind, _ in modules], [each for _, each in modules]
-    normalize = kinds[-1:] == ["Normalize"]
-    inner = slice(2, len(modules) - normalize)
-    if kinds[:2] != ["Transformer", "Pooling"] or {*kinds[inner]} - {"Dense"}:
+    normalize, most = kinds[-1:] == ["Normalize"], embedder.MOST_DENSE
+    dense = kinds[2 : len(kinds) - normalize]
+    if kinds[:2] != ["Transformer", "Pooling"] or {*dense} - {"Dense"}:
         raise UserError(
-            f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf supports "
-            f"Transformer, Pooling, up to {embedder.MOST_DENSE} Dense and an optional Normalize, "
-            "in this order"
+            f"{path} lists {', '.join(kinds) or 'no module'}; bert_tf supports Transformer, "
+            f"Pooling, up to {most} Dense and an optional Normalize, in this order"
         )
-    transformer, pooling, *dense = folders[: inner.stop]
-    if len(dense) > embedder.MOST_DENSE:
-        raise UserError(
-            f"{folder / MODULES_FILE} lists {len(dense)} Dense modules; bert_tf supports at most "
-            f"{embedder.MOST_DENSE}"
-        )
-    return transformer, pooling, dense, normalize
-
-
-def _check_modality(fields: Mapping[str, Any], path: Path) -> None:
-    """Raises UserError if anything but the transformer's last layer is pooled."""
-    modality = _field(fields, "modality_config", dict, {}, path)
-    name = _field(modality, "text", dict, {}, path).get("method_output_name")
-    if name not in (None, "last_hidden_state"):
-        raise UserError(
-            f"{path}: method_output_name is {shown(name)}; bert_tf supports only last_hidden_state"
-        )
+    if len(dense) > most:
+        raise UserError(f"{path} lists {len(dense)} Dense modules; bert_tf supports at most {most}")
+    return folders[: len(kinds) - normalize], normalize, notes
 
 
 def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:
@@ -306,24 +263,21 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
             )
     modes = fields.get("pooling_mode")
     if modes is None:
-        chosen = [
-            mode for name, mode in _POOLING_KEYS.items() if _field(fields, name, bool, False, path)
-        ]
-        modes = [_POOLINGS[mode] for mode in chosen or ["mean"]]
-    ours = {theirs: mode for mode, theirs in _POOLINGS.items()}
+        old = zip(_POOLINGS, _POOLING_KEYS, strict=True)
+        is_on = {n: _field(fields, f"pooling_mode_{key}", bool, False, path) for n, key in old}
+        modes = [name for name in _POOLINGS if is_on[name]] or ["mean"]
     names = [modes] if isinstance(modes, str) else modes
-    if not isinstance(names, list) or not all(isinstance(n, str) and n in ours for n in names):
+    if not isinstance(names, list) or not all(isinstance(n, str) and n in _POOLINGS for n in names):
         raise UserError(
-            f"{path}: pooling_mode is {shown(modes)}; it must be one or more of {', '.join(ours)}"
+            f"{path}: pooling_mode is {shown(modes)}; it must be one or more of "
+            f"{', '.join(_POOLINGS)}"
         )
     try:
-        found = embedder.poolings([ours[name] for name in names])
+        found = embedder.poolings([_POOLINGS[name] for name in names])
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return {
-        "pooling": found[0] if len(found) == 1 else [*found],
-        "include_prompt": _field(fields, "include_prompt", bool, True, path),
-    }
+    include_prompt = _field(fields, "include_prompt", bool, True, path)
+    return {"pooling": found[0] if len(found) == 1 else [*found], "include_prompt": include_prompt}
 
 
 def _dense(path: Path, width: int) -> dict[str, Any]:
@@ -335,7 +289,7 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
             f"{path}: in_features is {found}, but the input vectors have {width} dimensions; copy "
             "the checkpoint again"
         )
-    name = _field(fields, "activation_function", str, _activation_path("Tanh"), path)
+    name = _field(fields, "activation_function", str, embedder.torch_activation("Tanh"), path)
     activation = name.rpartition(".")[2]
     if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:
         raise UserError(
@@ -345,13 +299,5 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
     units = _field(fields, "out_features", int, 0, path)
     if units < 1:
         raise UserError(f"{path}: out_features must be at least 1, not {units}; copy it again")
-    return {
-        "units": units,
-        "activation": activation,
-        "bias": _field(fields, "bias", bool, True, path),
-    }
-
-
-def _activation_path(name: str) -> str:
-    """The full name of an activation in torch."""
-    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+    bias = _field(fields, "bias", bool, True, path)
+    return {"units": units, "activation": activation, "bias": bias}

@@ -27,12 +27,7 @@ _MOST_DEPTH = 100
 
 @dataclasses.dataclass(frozen=True)
 class Tensors:
-    """Tensors that are read one by one, when they are needed.
-
-    Attributes:
-        shapes: the shapes by name.
-        read: reads the array of a name. Raises UserError if the file is damaged.
-    """
+    """Tensors that are read one by one, when they are needed; `shapes` has their names."""
 
     shapes: Mapping[str, tuple[int, ...]]
     read: Callable[[str], np.ndarray]
@@ -59,11 +54,7 @@ def joined(*parts: Tensors) -> Tensors:
 def save(
     path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None
 ) -> None:
-    """Writes named arrays to `path`.
-
-    Raises:
-        OSError: as usual for files, and for safetensors' own error of a full disk.
-    """
+    """Writes named arrays to `path`. A full disk is an OSError, as for other files."""
     import safetensors
     import safetensors.numpy
 
@@ -78,26 +69,18 @@ def save(
 
 
 def open_file(path: Path) -> Tensors:
-    """The tensors of a safetensors file.
-
-    Raises:
-        UserError: the file is missing or is not a whole safetensors file.
-    """
+    """The tensors of a safetensors file."""
     shapes = _from_file(path, _shapes)
     return Tensors(shapes, lambda name: _from_file(path, lambda file: file.get_tensor(name)))
 
 
 def load(path: Path) -> dict[str, np.ndarray]:
-    """Reads all arrays of `path`.
-
-    Raises:
-        UserError: the file is missing or is not a whole safetensors file.
-    """
+    """Reads all arrays of a safetensors file."""
     return _from_file(path, lambda file: file.get_tensors())
 
 
 def metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file, errors as `load`."""
+    """The metadata of a safetensors file."""
     return _from_file(path, lambda file: file.metadata() or {})
 
 
@@ -107,11 +90,7 @@ def _shapes(file: "safe_open") -> dict[str, tuple[int, ...]]:
 
 
 def open_hdf5(path: Path) -> Tensors:
-    """The arrays of an HDF5 file by their paths in it, for example "bert/pooler/kernel:0".
-
-    Raises:
-        UserError: the file is missing or damaged, or holds anything but arrays of numbers.
-    """
+    """The arrays of an HDF5 file by their paths in it, for example "bert/pooler/kernel:0"."""
     size = os.path.getsize(path) if path.is_file() else 0
     shapes = _from_hdf5(
         path, lambda file: {each.name[1:]: each.shape for each in datasets(file, size)}
@@ -127,12 +106,7 @@ def save_hdf5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def datasets(file: h5py.File, size: int) -> list[h5py.Dataset]:
-    """All arrays in a file of `size` bytes.
-
-    Raises:
-        ValueError: an array is in another file, is not of numbers, or is in two places; or
-            the arrays are larger than the file.
-    """
+    """All arrays in a file of `size` bytes; ValueError if it holds anything else."""
     found = list(_datasets(file, set(), 0))
     if sum(each.nbytes for each in found) > size:
         raise ValueError("its weights are larger than the file")
@@ -171,7 +145,7 @@ def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
         with safetensors.safe_open(path, framework="np") as file:
             return get(file)
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"checkpoint is damaged: {path} ({error}); copy it again") from None
+        raise damaged(path, error) from None
 
 
 def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
@@ -183,5 +157,9 @@ def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
             return get(file)
     # The errors of HDF5, h5py and NumPy in a damaged file have no common class.
     except Exception as error:
-        first = " ".join(str(error).split())[:200]
-        raise UserError(f"checkpoint is damaged: {path} ({first}); copy it again") from None
+        raise damaged(path, " ".join(str(error).split())[:200]) from None
+
+
+def damaged(path: Path, why: object) -> UserError:
+    """The error for a damaged checkpoint."""
+    return UserError(f"checkpoint is damaged: {path} ({why}); copy it again")

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, damaged
 from bert_tf.compat import TrackableObjectGraph
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
@@ -26,11 +26,7 @@ _DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError)
 
 
 def open_prefix(prefix: Path) -> Tensors:
-    """The tensors of a checkpoint, `prefix` being its path without ".index".
-
-    Raises:
-        UserError: a file is missing or damaged.
-    """
+    """The tensors of a checkpoint, `prefix` being its path without ".index"."""
     data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
     if not data:
         raise UserError(f"there is no {prefix.name}.data-… next to {prefix}.index; copy it too")
@@ -58,11 +54,7 @@ def open_prefix(prefix: Path) -> Tensors:
 
 
 def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
-    """The graph of objects in the object-based checkpoint `prefix`, opened as `tensors`.
-
-    Raises:
-        UserError: the graph is damaged.
-    """
+    """The graph of objects in the object-based checkpoint `prefix`, opened as `tensors`."""
     graph = TrackableObjectGraph()
     try:
         graph.ParseFromString(bytes(tensors.read(OBJECT_GRAPH)))
@@ -91,8 +83,3 @@ def write_named(prefix: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def _step(prefix: Path) -> int:
     number = prefix.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def damaged(prefix: Path, error: object) -> UserError:
-    """The error for a damaged checkpoint."""
-    return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import EXTRA_KEY
-from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.tensors import Tensors, damaged
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
 from bert_tf.io.files import GRAPH, is_there, read_bytes
@@ -26,11 +26,7 @@ _LOWER_CASE = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The encoder in the SavedModel `folder`.
-
-    Raises:
-        UserError: a file is missing or damaged, or the SavedModel is not a text encoder.
-    """
+    """The encoder in the SavedModel `folder`."""
     prefix = folder / "variables" / "variables"
     if not is_there(prefix.with_suffix(".index")):
         raise UserError(f"{folder} is a SavedModel without variables; give one that is not frozen")
@@ -42,7 +38,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     tensors, notes = model_garden.named_tensors(prefix, file)
     shape = file.shapes.get(_LOWER_CASE)
     if shape not in (None, ()):
-        raise tf_files.damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
+        raise damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
     extra = {
         "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
         "lower_case": None if shape is None else bool(file.read(_LOWER_CASE)),
@@ -64,14 +60,11 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
         }
         tensors = file.renamed(names)
     except (IndexError, KeyError):
-        raise tf_files.damaged(prefix, "its object graph cannot be read") from None
-    return Checkpoint(
-        folder,
-        native.read_description(folder / _ASSETS),
-        tensors,
-        native.TABLE,
-        lambda: read_beside(folder / _ASSETS),
-    ).check()
+        raise damaged(prefix, "its object graph cannot be read") from None
+    assets = folder / _ASSETS
+    description = native.read_description(assets)
+    found = Checkpoint(folder, description, tensors, native.TABLE, lambda: read_beside(assets))
+    return found.check()
 
 
 def _activation(path: Path) -> str:

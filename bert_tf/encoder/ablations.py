@@ -19,13 +19,7 @@ from bert_tf.errors import UserError
 
 
 def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
-    """The encoder that a configuration describes, with the other arguments of `Encoder`.
-
-    >>> tiny = EncoderConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1,
-    ...                      num_attention_heads=1, intermediate_size=8, bilstm=True)
-    >>> type(encoder_for(tiny)).__name__
-    'BiLSTMEncoder'
-    """
+    """The encoder that a configuration describes, with the other arguments of `Encoder`."""
     return _class_for(config)(config, *args, **options)
 
 
@@ -38,17 +32,8 @@ def one_way_bias(
 ) -> tf.Tensor:
     """What is added to the attention scores so that a token sees only one of its sides.
 
-    >>> one_way_bias(tf.constant([[True, True]]), "left_to_right").numpy().tolist()
-    [[[[0.0, -1000000000.0], [0.0, 0.0]]]]
-
-    Args:
-        key_mask: bool [batch, row_len], true at real tokens.
-        direction: "left_to_right", where a token sees itself and those before it, or
-            "right_to_left", where it sees itself and those after it.
-        positions: int32 [batch, n], the queries; None for all tokens of a row.
-
-    Returns:
-        float32 [batch, 1, row_len or n, row_len].
+    float32 [batch, 1, row_len or n, row_len]. `key_mask` is bool [batch, row_len]; the queries are
+    at `positions`, int32 [batch, n], by default all tokens. A token always sees itself.
     """
     keys = tf.range(tf.shape(key_mask)[1])
     queries = keys[tf.newaxis] if positions is None else positions
@@ -94,9 +79,8 @@ class TwoWayEncoder(AblationEncoder):
 
     def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
         """int32 [batch, 2]: the tokens at which each half has read the whole row."""
-        return tf.concat(
-            [_last_positions(input_mask), super().pooled_positions(input_mask)], axis=1
-        )
+        last, first = _last_positions(input_mask), super().pooled_positions(input_mask)
+        return tf.concat([last, first], axis=1)
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
         # `tokens` has two rows for each text. Each row gives the half that has read the whole text.
@@ -123,9 +107,8 @@ class SideBySideEncoder(TwoWayEncoder):
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
         """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
-        left, right = (
-            tower.encode(inputs, training, with_intermediates) for tower in self.towers().values()
-        )
+        towers = self.towers().values()
+        left, right = (tower.encode(inputs, training, with_intermediates) for tower in towers)
         return Encoded(
             _joined(left.embeddings, right.embeddings),
             [_joined(*pair) for pair in zip(left.layers, right.layers, strict=True)],
@@ -134,12 +117,10 @@ class SideBySideEncoder(TwoWayEncoder):
         )
 
     def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return _joined(
-            *(tower.encode_at(inputs, positions, training) for tower in self.towers().values())
-        )
+        towers = self.towers().values()
+        return _joined(*(tower.encode_at(inputs, positions, training) for tower in towers))
 
     def towers(self) -> dict[str, Encoder]:
-        """Both encoders."""
         return {
             self.name: self.left_to_right,
             f"{self.name}/{self.right_to_left.name}": self.right_to_left,
@@ -177,7 +158,6 @@ class BiLSTMEncoder(TwoWayEncoder):
         return self.encode(inputs, training).select(positions)
 
     def towers(self) -> dict[str, Encoder]:
-        """Those of the encoder below."""
         return self.below.towers()
 
 

@@ -7,8 +7,6 @@ the derivative. That takes half the time of two separate expressions, and remove
 error in bfloat16. TensorFlow's own gradient would keep five intermediate tensors per layer and make
 a dozen passes over them. Wide layers are compiled in training (`bert_tf.encoder.compiled`), which
 halves the time once more.
-
-All functions take a tensor of any shape and floating type, and return one of the same.
 """
 
 import math
@@ -70,6 +68,9 @@ def _trained(
     return lambda x: in_a_loop(x) if is_worthwhile(x.shape[-1]) else keeping_derivative(x)
 
 
+_KNOWN: dict[str | None, Callable[[tf.Tensor], tf.Tensor]]
+_KNOWN = {"gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh, "relu": tf.nn.relu}
+_KNOWN[None] = tf.identity
 _TRAINED = {
     "gelu": _trained(False, _with_derivative),
     "gelu_new": _trained(True, _with_derivative_new),
@@ -77,15 +78,7 @@ _TRAINED = {
 
 
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The function that `hidden_act` names, or its form for training; None is the identity.
-
-    Raises:
-        UserError: an unknown name.
-    """
-    if training and name in _TRAINED:
-        return _TRAINED[name]
-    plain = {None: tf.identity, "tanh": tf.tanh, "relu": tf.nn.relu}
-    known = plain | {"gelu": gelu, "gelu_new": gelu_new}
-    if name not in known:
+    """The function that `hidden_act` names, or its form for training; None is the identity."""
+    if name not in _KNOWN:
         raise UserError(f"unknown activation {name!r}; choose gelu, gelu_new, tanh, relu or None")
-    return known[name]
+    return _TRAINED[name] if training and name in _TRAINED else _KNOWN[name]

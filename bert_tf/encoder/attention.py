@@ -17,17 +17,7 @@ _HIDDEN_KEY = -1e9
 
 
 def padding_bias(key_mask: tf.Tensor) -> tf.Tensor:
-    """What is added to the attention scores so that no query sees padding.
-
-    >>> padding_bias(tf.constant([[True, True, False]])).numpy().tolist()
-    [[[[0.0, 0.0, -1000000000.0]]]]
-
-    Args:
-        key_mask: bool [batch, row_len], true at real tokens.
-
-    Returns:
-        float32 [batch, 1, 1, row_len].
-    """
+    """float32 [batch, 1, 1, row_len]: added to scores, so that no query sees padding."""
     return bias_of(key_mask[:, tf.newaxis, tf.newaxis, :])
 
 
@@ -42,12 +32,7 @@ class SelfAttention(keras.layers.Layer):
 
     Query, key and value come from one matrix product, `query_key_value`, whose kernel is
     [hidden, 3 * num_heads * head_size]: first the columns of the query, then of the key, then of
-    the value.
-
-    Args:
-        num_heads: number of heads.
-        dropout: rate on the attention probabilities.
-        head_size: columns of a head; None is the hidden size divided by the number of heads.
+    the value. A `head_size` of None is the hidden size divided by the number of heads.
     """
 
     def __init__(
@@ -67,7 +52,6 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the two projections for tokens [tokens, hidden]."""
         hidden = input_shape[-1]
         shared = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
         self._width = self.num_heads * (self.head_size or hidden // self.num_heads)
@@ -84,22 +68,13 @@ class SelfAttention(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Mixes the tokens of each row.
+        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
 
-        Args:
-            tokens: [tokens, hidden].
-            layout: where each token stands.
-            bias: float32, broadcastable to [batch, heads, row_len or n, row_len].
-            training: whether dropout acts.
-            positions: int32 [batch, n], the tokens whose output is needed; None for all.
-
-        Returns:
-            The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the
-            intermediates, which mean nothing at padding. `attention_probabilities`,
-            [batch, heads, row_len or n, row_len], are those before dropout: the share of each key
-            (last axis) that a query takes. They come from `query`,
-            [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
-            [batch, heads, row_len, head_size].
+        `bias` is float32, broadcastable to [batch, heads, row_len or n, row_len]. The intermediates
+        mean nothing at padding: `attention_probabilities`, [batch, heads, row_len or n, row_len],
+        before dropout, are the share of each key (last axis) that a query takes. They come from
+        `query`, [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
+        [batch, heads, row_len, head_size].
         """
         projected = self.query_key_value(tokens, training=training)
         if positions is None:
@@ -118,12 +93,9 @@ class SelfAttention(keras.layers.Layer):
             mixed = layout.from_heads(mixed)
         else:
             mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
-        return self.output_projection(mixed, training=training), {
-            "attention_probabilities": probabilities,
-            "query": query,
-            "key": key,
-            "value": value,
-        }
+        intermediates = {"attention_probabilities": probabilities}
+        intermediates |= {"query": query, "key": key, "value": value}
+        return self.output_projection(mixed, training=training), intermediates
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape
@@ -140,9 +112,7 @@ class SelfAttention(keras.layers.Layer):
 def attention_probabilities(
     query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor, for_gradient: bool
 ) -> tf.Tensor:
-    """softmax(Q K^T / sqrt(head_size) + bias).
-
-    [batch, heads, n, head_size], [batch, heads, row_len, head_size] -> [batch, heads, n, row_len].
+    """softmax(Q K^T / sqrt(head_size) + bias), [batch, heads, n, row_len].
 
     Outside training, bfloat16 needs no float32 in between: the result is as exact, and product,
     scale and bias become one kernel. The error of the gradient would be up to half as large again.
@@ -178,9 +148,7 @@ def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
     """The values, weighted by what dropout leaves of the probabilities.
 
-    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. The
-    gradient applies dropout to the probabilities again; keeping the result would take as much
-    memory as they do.
+    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size].
     """
     if drawn is None:
         return tf.matmul(probabilities, value)
@@ -188,6 +156,7 @@ def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> t
     @custom_gradient
     def mixed(probabilities: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            # Dropout is applied again: keeping its result would take as much memory as they do.
             with tf.control_dependencies([upstream]):
                 left = drawn.apply(probabilities)
             by_left = tf.matmul(upstream, value, transpose_b=True)

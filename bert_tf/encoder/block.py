@@ -15,11 +15,7 @@ from bert_tf.encoder.linear import Linear
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TransformerBlock(keras.layers.Layer):
-    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
-
-    Args:
-        index: place of the block in its encoder, from 0; only its name depends on it.
-    """
+    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x)))."""
 
     def __init__(self, config: EncoderConfig, index: int = 0, **kwargs: Any):
         kwargs.setdefault("name", f"layer_{index}")
@@ -29,26 +25,17 @@ class TransformerBlock(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         dropout, epsilon = config.hidden_dropout_prob, config.layer_norm_eps
         deviation = config.initializer_range
-        self.attention = SelfAttention(
-            config.num_attention_heads,
-            config.attention_probs_dropout_prob,
-            deviation,
-            name="attention",
-            **policy,
-        )
+        heads, rate = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.attention = SelfAttention(heads, rate, deviation, name="attention", **policy)
         self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
         self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
-        self.intermediate = Linear(
-            config.intermediate_size, config.hidden_act, deviation, name="intermediate", **policy
-        )
-        self.output_projection = Linear(
-            config.hidden_size, None, deviation, name="output", **policy
-        )
+        hidden, inner, activation = config.hidden_size, config.intermediate_size, config.hidden_act
+        self.intermediate = Linear(inner, activation, deviation, name="intermediate", **policy)
+        self.output_projection = Linear(hidden, None, deviation, name="output", **policy)
         self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
         self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the weights for tokens [tokens, hidden]."""
         norms = self.attention_layer_norm, self.output_layer_norm
         for layer in (self.attention, self.intermediate, *norms):
             layer.build((None, input_shape[-1]))
@@ -62,10 +49,7 @@ class TransformerBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
-
-        Args and intermediates are those of `SelfAttention`.
-        """
+        """As `SelfAttention.call`, whose intermediates it returns too."""
         mixed, intermediates = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )

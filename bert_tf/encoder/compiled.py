@@ -23,21 +23,15 @@ _NARROWEST = 256
 
 
 def is_worthwhile(width: int) -> bool:
-    """Whether `compiled` functions save time for tensors [tokens, width].
-
-    On a GPU, compilation for a new shape takes seconds. Models of static shapes are compiled as a
-    whole there, as on a TPU.
-    """
+    """Whether `compiled` functions save time for tensors [tokens, width]."""
+    # On a GPU, compilation for a new shape takes seconds. Models of static shapes are compiled as a
+    # whole there, as on a TPU.
     devices = {device.device_type for device in tf.config.list_logical_devices()}
     return width >= _NARROWEST and devices == {"CPU"} and _can_compile()
 
 
 @functools.cache
 def _can_compile() -> bool:
-    """Whether this build of TensorFlow has XLA for CPUs.
-
-    XLA announces its first compilation whatever TF_CPP_MIN_LOG_LEVEL says.
-    """
     is_quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
     with tf.init_scope(), without_native_messages() if is_quiet else contextlib.nullcontext():
         try:
@@ -50,8 +44,7 @@ def _can_compile() -> bool:
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    The function takes tensors and returns one, by element-wise operations and reductions. XLA
-    compiles each result of `compiled` separately, so layers must share it.
+    It takes tensors and returns one. XLA compiles each result separately, so layers must share it.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

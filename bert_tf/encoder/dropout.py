@@ -14,19 +14,13 @@ from bert_tf.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """The random numbers that dropout has drawn for a tensor.
+    """The random numbers that dropout has drawn for a tensor."""
 
-    Attributes:
-        words: uint16 of the tensor's shape, uniform.
-        dropped: elements whose word is below this number are dropped; the others are scaled up.
-    """
-
-    words: tf.Tensor
-    dropped: int
+    words: tf.Tensor  # uint16 of the tensor's shape, uniform
+    dropped: int  # elements whose word is below this number are dropped
 
     @property
     def scale(self) -> float:
-        """The factor that preserves the mean."""
         return 2**16 / (2**16 - self.dropped)
 
     def apply(self, x: tf.Tensor) -> tf.Tensor:
@@ -55,13 +49,6 @@ class Dropout(keras.layers.Layer):
     Keras draws a float32 number for each element, which took a fifth of a training step on CPU.
     Here one 32-bit random integer decides two elements, so the rate is rounded to a multiple of
     2**-16 (0.1 becomes 0.10001). The scale is that of the rounded rate.
-
-    Args:
-        rate: probability in [0, 1) that an element is dropped.
-        seed: integer seed, or None to follow `keras.utils.set_random_seed`.
-
-    Raises:
-        UserError: the rate is not in [0, 1).
     """
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):

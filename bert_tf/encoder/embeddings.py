@@ -13,11 +13,7 @@ from bert_tf.encoder.linear import Linear, truncated_normal
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Token ids -> vectors: word + position + segment, normalized, with dropout.
-
-    DistilBERT has no segments. Where the embeddings have another width than the encoder, a linear
-    layer follows.
-    """
+    """Token ids -> vectors: word + position + segment, normalized, with dropout."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         kwargs.setdefault("name", "embeddings")
@@ -28,22 +24,15 @@ class Embeddings(keras.layers.Layer):
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", **policy)
         self.projection = None
         if config.embedding_width != config.hidden_size:
-            self.projection = Linear(
-                config.hidden_size, None, config.initializer_range, name="projection", **policy
-            )
+            hidden, deviation = config.hidden_size, config.initializer_range
+            self.projection = Linear(hidden, None, deviation, name="projection", **policy)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the tables for ids [tokens]."""
-
         width = self.config.embedding_width
 
         def table(name: str, rows: int) -> keras.Variable:
-            return self.add_weight(
-                name=name,
-                shape=(rows, width),
-                initializer=truncated_normal(self.config.initializer_range),
-                autocast=False,
-            )
+            start, shape = truncated_normal(self.config.initializer_range), (rows, width)
+            return self.add_weight(name=name, shape=shape, initializer=start, autocast=False)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
@@ -57,19 +46,13 @@ class Embeddings(keras.layers.Layer):
     def call(
         self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Three int32 [tokens] -> [tokens, hidden].
-
-        Rows are added up in float32, in whatever precision they are stored.
-        """
+        """Three int32 [tokens] -> [tokens, hidden]; rows are added up in float32."""
         # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
         # read once rows were gathered from the variable itself.
+        tables = self.word_embeddings, self.position_embeddings, self.token_type_embeddings
         word, position, *token_type = (
             tf.cast(tf.gather(tf.convert_to_tensor(table), ids), tf.float32)
-            for table, ids in (
-                (self.word_embeddings, word_ids),
-                (self.position_embeddings, positions),
-                (self.token_type_embeddings, type_ids),
-            )
+            for table, ids in zip(tables, (word_ids, positions, type_ids), strict=True)
             if table is not None
         )
         vectors = self.layer_norm(sum(token_type, word + position))

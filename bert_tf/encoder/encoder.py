@@ -28,27 +28,17 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 Inputs = Mapping[str, tf.Tensor]
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
-LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
-    "padded": PaddedLayout,
-    "unpadded": UnpaddedLayout,
-}
+LAYOUTS: dict[str, type[PaddedLayout]] = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden].
-
-    Attributes:
-        embeddings: the tokens before the first block.
-        layers: the tokens after each block, the last one last.
-        layout: where each token stands in its row.
-        intermediates: for each block a dict of what it computed on the way, such as
-            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
-    """
+    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden]."""
 
     embeddings: tf.Tensor
     layers: list[tf.Tensor]
     layout: TokenLayout
+    # For each block what it computed on the way, if `encode` was called `with_intermediates`.
     intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
 
     def select(self, positions: tf.Tensor) -> tf.Tensor:
@@ -136,13 +126,9 @@ class Encoder(keras.Model):
         self._make_layers()
         self.pooler: Linear | None = None
         if with_pooler:
-            self.pooler = Linear(
-                config.output_size,
-                POOLERS[config.model_type],
-                config.initializer_range,
-                name="pooler",
-                dtype=self.dtype_policy,
-            )
+            activation, deviation = POOLERS[config.model_type], config.initializer_range
+            options = {"name": "pooler", "dtype": self.dtype_policy}
+            self.pooler = Linear(config.output_size, activation, deviation, **options)
         self.build({name: (None, None) for name in INPUTS})
         # Keras passes this on to the layers, which exist only now.
         self.trainable = trainable
@@ -157,14 +143,12 @@ class Encoder(keras.Model):
             )
 
     def _make_layers(self) -> None:
-        """Makes the layers below the pooler."""
         config, policy = self.config, {"dtype": self.dtype_policy}
         make_block = self.factories["block"]
         self.embeddings = self.factories["embeddings"](config, **policy)
         self.blocks = [make_block(config, i, **policy) for i in range(config.num_hidden_layers)]
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
-        """Creates all weights; their shapes depend on the configuration alone."""
         self.embeddings.build((None,))
         for block in self.blocks:
             block.build((None, self.config.hidden_size))
@@ -190,16 +174,12 @@ class Encoder(keras.Model):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """What `call` computes, left flat for a head that needs only some of the tokens.
-
-        Args:
-            with_intermediates: whether to return what the blocks compute on the way. These are kept
-                for the gradient even if `rematerialize` is set.
-        """
+        """What `call` computes, left flat for a head that needs only some of the tokens."""
         layout = self.layout_of(inputs)
         embedded = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
         tokens, layers, intermediates = embedded, [], []
+        # Intermediates that are returned are kept for the gradient even if `rematerialize` is set.
         for block in self._blocks(training and not with_intermediates):
             tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
@@ -208,14 +188,7 @@ class Encoder(keras.Model):
         return Encoded(embedded, layers, layout, intermediates)
 
     def encode_at(self, inputs: Inputs, positions: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """The last layer at some tokens. The last block computes nothing for the others.
-
-        Args:
-            positions: int32 [batch, n].
-
-        Returns:
-            [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
-        """
+        """`encode(inputs).select(positions)`; the last block computes nothing for other tokens."""
         layout = self.layout_of(inputs)
         tokens = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
@@ -233,11 +206,7 @@ class Encoder(keras.Model):
         return [rematerialized(block) for block in self.blocks] if again else self.blocks
 
     def layout_of(self, inputs: Inputs) -> TokenLayout:
-        """Where each token of a batch stands.
-
-        Raises:
-            UserError: the inputs are no rows, or the rows are longer than there are positions.
-        """
+        """Where each token of a batch stands."""
         shape = tf.convert_to_tensor(inputs["input_word_ids"]).shape
         if shape.rank not in (None, 2):
             raise UserError(f"input_word_ids must have shape [batch, seq_len], not {shape}")
@@ -255,12 +224,8 @@ class Encoder(keras.Model):
             tf.cast(inputs[name], tf.int32) for name in ("input_word_ids", "input_type_ids")
         )
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        tokens = self.embeddings(
-            layout.flatten(word_ids),
-            layout.flatten(positions),
-            layout.flatten(type_ids),
-            training=training,
-        )
+        flat = [layout.flatten(each) for each in (word_ids, positions, type_ids)]
+        tokens = self.embeddings(*flat, training=training)
         # To TensorFlow's optimizer, each of the three embeddings has an unknown number of tokens of
         # its own. The reshape leaves one, so that the optimizer fuses the first LayerNorm.
         return tf.reshape(tokens, [-1, self.config.hidden_size])
@@ -268,12 +233,8 @@ class Encoder(keras.Model):
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         """What is added to attention scores: every query sees all real tokens of its row.
 
-        Args:
-            layout: of the batch.
-            positions: int32 [batch, n], the queries; None for all tokens.
-
-        Returns:
-            float32, broadcastable to [batch, heads, n or row_len, row_len].
+        float32, broadcastable to [batch, heads, n or row_len, row_len]. The queries are at
+        `positions`, int32 [batch, n]; None is all tokens.
         """
         return padding_bias(layout.key_mask)
 
@@ -288,12 +249,7 @@ class Encoder(keras.Model):
         return tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        """[batch, hidden] from the tokens at `pooled_positions`; 0 where a row's start is masked.
-
-        Args:
-            tokens: [batch * (1 or 2), hidden], of the last layer.
-            input_mask: int [batch, seq_len].
-        """
+        """[batch, hidden] from [batch * (1 or 2), hidden]; 0 where a row's start is masked."""
         if self.pooler is None:
             raise UserError("the encoder has no pooler; make it with with_pooler=True")
         pooled = self.pooler(tokens)
@@ -353,16 +309,10 @@ class Encoder(keras.Model):
         return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
-        return (
-            super().get_config()
-            | {name: registered_name(each) for name, each in self.factories.items()}
-            | {
-                "config": self.config.to_dict(),
-                "layout": self.layout,
-                "with_pooler": self.pooler is not None,
-                "frozen": frozen_layers(self),
-            }
-        )
+        factories = {name: registered_name(each) for name, each in self.factories.items()}
+        own: dict[str, Any] = {"config": self.config.to_dict(), "layout": self.layout}
+        own |= {"with_pooler": self.pooler is not None, "frozen": frozen_layers(self)}
+        return super().get_config() | factories | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
@@ -377,13 +327,7 @@ class Encoder(keras.Model):
 
 
 def ids_of(inputs: Any) -> dict[str, Any]:
-    """The inputs of a model as whole numbers.
-
-    Keras would round floating-point ids to the precision that it computes in.
-
-    Raises:
-        UserError: the inputs are no dict, or one of `INPUTS` is missing.
-    """
+    """The inputs of a model as whole numbers."""
     if not isinstance(inputs, Mapping):
         raise UserError(
             f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor returns it, not a "
@@ -392,7 +336,7 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    whole = {}
+    whole = {}  # Keras would round floating-point ids to the precision that it computes in
     for name, value in inputs.items():
         kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
         whole[name] = value if "int" in kind else keras.ops.cast(value, "int32")

@@ -20,19 +20,14 @@ FUSED_EPSILON = 1e-3
 class LayerNorm(keras.layers.Layer):
     """Normalizes each token over its hidden axis, then scales and shifts.
 
-    Args:
-        epsilon: added to the variance; BERT's is 1e-12, far below what bfloat16 can resolve,
-            hence the float32 arithmetic.
-
-    Attributes:
-        fused: whether `call` uses the form of `bert_tf.export.fused_norms`, whose epsilon is
-            `FUSED_EPSILON`.
+    BERT's epsilon is far below what bfloat16 can resolve, hence the float32 arithmetic.
     """
 
     def __init__(self, epsilon: float = 1e-12, **kwargs: Any):
         # Keras would round float32 inputs to the compute dtype first.
         super().__init__(autocast=False, **kwargs)
         self.epsilon = epsilon
+        # Whether `call` uses the form of `bert_tf.export.fused_norms`, with its epsilon.
         self.fused = False
 
     def build(self, x_shape: Shape, residual_shape: Shape | None = None) -> None:
@@ -48,15 +43,7 @@ class LayerNorm(keras.layers.Layer):
         drawn: Drawn | None = None,
         training: bool = False,
     ) -> tf.Tensor:
-        """[..., hidden] -> the same shape, in the compute dtype.
-
-        Args:
-            x: of any floating type.
-            residual: added to `x` first, in float32 too; a sum rounded to bfloat16 would make the
-                error of a layer a quarter larger.
-            drawn: dropout of `x` before the sum.
-            training: whether the sum with a residual may be compiled.
-        """
+        """[..., hidden] -> the same shape, in the compute dtype; `drawn` is dropout of `x`."""
         if self.fused:
             return self._fused(x, residual)
         gamma, beta = (tf.convert_to_tensor(each) for each in (self.gamma, self.beta))
@@ -100,7 +87,7 @@ def _normalized_sum(
     dtype: str,
 ) -> tf.Tensor:
     x = tf.cast(x, tf.float32)
-    if residual is not None:
+    if residual is not None:  # rounded to bfloat16, a sum has a quarter more error
         x += tf.cast(residual, tf.float32)
     # Forward and backward, this is a third faster than tf.nn.moments with
     # tf.nn.batch_normalization, which subtract the mean twice.
@@ -113,16 +100,11 @@ def _normalized_sum(
 def _compiled(epsilon: float, dtype: str, dropped: int) -> Callable[..., tf.Tensor]:
     """(x, residual, gamma, beta), and words if any are dropped -> their normalized sum."""
 
-    def function(
-        x: tf.Tensor,
-        residual: tf.Tensor,
-        gamma: tf.Tensor,
-        beta: tf.Tensor,
-        words: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+    def function(x: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
+        residual, gamma, beta, *words = others
         x = tf.cast(x, tf.float32)
-        if words is not None:
-            x = Drawn(words, dropped).apply(x)
+        if words:
+            x = Drawn(words[0], dropped).apply(x)
         return _normalized_sum(x, residual, gamma, beta, epsilon, dtype)
 
     return compiled(function)

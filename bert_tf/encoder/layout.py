@@ -17,18 +17,12 @@ from bert_tf.compat import custom_gradient
 
 
 class PaddedLayout:
-    """All positions of [batch, seq_len], padding included.
-
-    Args:
-        input_mask: int [batch, seq_len], non-zero at real tokens.
-
-    Attributes:
-        key_mask: bool [batch, row_len], true at tokens that may be attended to.
-    """
+    """All positions of [batch, seq_len], padding included."""
 
     def __init__(self, input_mask: tf.Tensor):
         self._batch, self._seq_len = _sizes(input_mask)
         self._row_len = self._seq_len
+        # bool [batch, row_len], true at tokens that may be attended to.
         self.key_mask = tf.not_equal(input_mask, 0)
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
@@ -40,10 +34,7 @@ class PaddedLayout:
         return tf.reshape(self._spread(tokens), [self._batch, self._row_len, *tokens.shape[1:]])
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
-        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
-
-        There is anything finite at padding.
-        """
+        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / heads]."""
         size = tokens.shape[-1] // (parts * num_heads)
         split = tf.reshape(tokens, [self._batch, self._seq_len, parts, num_heads, size])
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
@@ -58,10 +49,7 @@ class PaddedLayout:
         return _zero_unless(self.key_mask, self.to_rows(tokens))
 
     def select(self, tokens: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Picks tokens by place: [tokens, hidden], int [batch, n] -> [batch * n, hidden].
-
-        A position whose mask is 0 gives zeros.
-        """
+        """[tokens, hidden], int [batch, n] -> [batch * n, hidden], zero where the mask is 0."""
         return _zero_unless(self.is_real(positions), tf.gather(tokens, self._indices(positions)))
 
     def is_real(self, positions: tf.Tensor) -> tf.Tensor:
@@ -78,24 +66,20 @@ class PaddedLayout:
         return tf.reshape(starts + positions, [-1])
 
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, ...] -> [batch * row_len, ...]."""
         return tokens
 
     def _collect(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch * row_len, ...] -> [tokens, ...]."""
         return rows
 
 
 class UnpaddedLayout(PaddedLayout):
-    """The tokens whose mask is non-zero, row after row, and hardly more.
-
-    Rows are as long as the longest one, rounded up, not as the caller padded them.
-    """
+    """The tokens whose mask is non-zero, row after row, and hardly more."""
 
     def __init__(self, input_mask: tf.Tensor):
         super().__init__(input_mask)
         places = tf.range(1, self._seq_len + 1)
         longest = tf.reduce_max(tf.where(self.key_mask, places, 0))
+        # Rows are as long as the longest one needs, not as the caller padded them.
         self._row_len = _rounded_up(longest)
         self.key_mask = self._fit(self.key_mask, self._row_len)
         kept = tf.reshape(self.key_mask, [-1])
@@ -160,10 +144,8 @@ class UnpaddedLayout(PaddedLayout):
     def _once(
         self, index: Callable[[int, int], tf.Tensor], num_heads: int, parts: int
     ) -> tf.Tensor:
-        """What `index` gives, computed once for all layers of a graph.
-
-        Otherwise these operations would be a third of an export's graph, which takes time to load.
-        """
+        """What `index` gives, computed once for all layers of a graph."""
+        # Otherwise these operations would be a third of the graph of an export, and slow to load.
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         key = index.__name__, num_heads, parts, graph
         if key not in self._known:
@@ -171,20 +153,16 @@ class UnpaddedLayout(PaddedLayout):
         return self._known[key]
 
     def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
-        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there.
-
-        The vectors of a token follow each other: those of the first part's heads, then the next's.
-        """
+        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there."""
+        # The vectors of a token follow each other, those of the first part's heads first.
         token = tf.reshape(self._tokens, [1, self._batch, 1, self._row_len])
         vector = tf.reshape(tf.range(parts * num_heads), [parts, 1, num_heads, 1])
         return token * (parts * num_heads) + vector
 
     def _places_of_vectors(self, num_heads: int, parts: int) -> tf.Tensor:
         """int32 [tokens * parts * num_heads]: the inverse, the place of each vector."""
-        row, column = (
-            tf.reshape(each, [-1, 1, 1])
-            for each in (self._places // self._row_len, self._places % self._row_len)
-        )
+        quotients = self._places // self._row_len, self._places % self._row_len
+        row, column = (tf.reshape(each, [-1, 1, 1]) for each in quotients)
         part = tf.reshape(tf.range(parts), [1, parts, 1])
         head = tf.reshape(tf.range(num_heads), [1, 1, num_heads])
         place = ((part * self._batch + row) * num_heads + head) * self._row_len + column
@@ -205,27 +183,22 @@ class UnpaddedLayout(PaddedLayout):
 
 TokenLayout = PaddedLayout | UnpaddedLayout
 
-# Sixteen numbers for each power of two: rounding up adds at most a sixteenth.
+# oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
+# length takes with a small model. With round numbers there are few shapes: sixteen for each power
+# of two, so rounding up adds at most a sixteenth.
 _ROUND_NUMBERS = [*range(1, 16), *(n << power for power in range(26) for n in range(16, 32))]
 
 
 def _rounded_up(number: tf.Tensor) -> tf.Tensor:
-    """The next round number, at least 1; int32 [].
-
-    oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
-    length takes with a small model. With round numbers there are few shapes.
-    """
+    """The next round number, at least 1; int32 []."""
     numbers = tf.constant(_ROUND_NUMBERS)
     return tf.gather(numbers, tf.searchsorted(numbers, number[tf.newaxis])[0])
 
 
 def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
-    """`x` at `index`, where the gradient of `x` is a gather too.
+    """`x` at `index`, where the gradient of `x` is a gather too."""
 
-    Spreading tokens over rows and collecting them are each other's gradient. That avoids the slow
-    segment sum that TensorFlow would use for a general gather.
-    """
-
+    # It avoids the slow segment sum that TensorFlow would use for a general gather.
     @custom_gradient
     def gather(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return tf.gather(x, index), gradient

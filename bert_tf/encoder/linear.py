@@ -16,16 +16,9 @@ class Linear(keras.layers.Layer):
 
     TensorFlow's CPU graph optimizer fuses MatMul, BiasAdd and GELU only if they follow each other
     on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
-
-    Args:
-        units: width of the output.
-        activation: None, "tanh", "relu", "gelu" or "gelu_new".
-
-    Attributes:
-        update: what is added to x @ kernel, from x and `training`; None is nothing. While an
-            adapter is trained (`bert_tf.training.adapter`), it is a low-rank product.
     """
 
+    # Gives what an adapter adds to x @ kernel (`bert_tf.training.adapter`), from x and `training`.
     update: Callable[[tf.Tensor, bool], tf.Tensor] | None = None
 
     def __init__(
@@ -44,11 +37,8 @@ class Linear(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates `kernel` [input_size, units] and `bias` [units]."""
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], self.units),
-            initializer=truncated_normal(self.initializer_range),
-        )
+        shape, initializer = (input_shape[-1], self.units), truncated_normal(self.initializer_range)
+        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=initializer)
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
@@ -60,26 +50,20 @@ class Linear(keras.layers.Layer):
         return activate(_with_bias(products, tf.convert_to_tensor(self.bias)))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape with `units` as its last axis."""
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "units": self.units,
-            "activation": self.activation,
-            "initializer_range": self.initializer_range,
-        }
+        names = ("units", "activation", "initializer_range")
+        return super().get_config() | {name: getattr(self, name) for name in names}
 
 
 @custom_gradient
 def _with_bias(products: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    """`tf.nn.bias_add` with a gradient of the bias that is summed in float32.
-
-    TensorFlow's `BiasAddGrad` sums bfloat16 in bfloat16: for 1,024 normal numbers, its error was a
-    quarter of the sum's deviation. A product sums in float32, in two thirds of the time.
-    """
+    """`tf.nn.bias_add` with a gradient of the bias that is summed in float32."""
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # TensorFlow's `BiasAddGrad` sums bfloat16 in bfloat16: for 1,024 normal numbers, its error
+        # was a quarter of the sum's deviation. This product takes two thirds of the time.
         ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
         return upstream, tf.matmul(ones, upstream)[0]
 

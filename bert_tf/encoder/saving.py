@@ -10,10 +10,7 @@ from bert_tf.errors import UserError
 
 
 def frozen_layers(layer: keras.Layer) -> list[str]:
-    """The layers below `layer` that are not trainable, by their names: "encoder/layer_0/output".
-
-    Layers below a frozen one are not listed.
-    """
+    """The uppermost layers below `layer` that are not trainable, as "encoder/layer_0/output"."""
     paths = []
     for each in _below(layer):
         if not each.trainable:
@@ -38,11 +35,7 @@ def _below(layer: keras.Layer) -> list[keras.Layer]:
 
 
 def registered_name(factory: Any) -> str:
-    """The name under which a class or function that makes layers is registered with Keras.
-
-    Raises:
-        UserError: it is not registered.
-    """
+    """The name under which a class or function that makes layers is registered with Keras."""
     name = keras.saving.get_registered_name(factory)
     if keras.saving.get_registered_object(name) is not factory:
         raise UserError(
@@ -53,11 +46,7 @@ def registered_name(factory: Any) -> str:
 
 
 def registered(name: str, custom_objects: Any = None) -> Any:
-    """What is registered with Keras under a name, or else listed in `custom_objects`.
-
-    Raises:
-        UserError: nothing is.
-    """
+    """What is registered with Keras under a name, or else listed in `custom_objects`."""
     factory = keras.saving.get_registered_object(name, custom_objects)
     if factory is None:
         raise UserError(

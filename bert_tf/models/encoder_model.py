@@ -24,27 +24,9 @@ _NOT_SHARED = {"sum", "mean_with_sample_weight"}
 class EncoderModel(keras.Model):
     """A Keras model that owns an `Encoder` and adds a head to it.
 
-    A subclass passes its own arguments to `__init__` as `head`, and creates the head's weights in
-    `build`.
-
-    Args:
-        encoder: the encoder; its weights are trained with the head's.
-        head: the subclass's own constructor arguments, kept for `get_config` and checkpoints.
-        uses_pooler: whether the head reads the pooled output. If it does not, the pooler's weights
-            are not trained, and do not decay either.
-
-    Attributes:
-        encoder, head, uses_pooler: as above.
-        accumulation_steps: as for `compile`.
-        teaching: what the model learns from a teacher (`bert_tf.distillation.teaching.Teaching`);
-            None if it learns from targets alone.
-        adapter: what is trained instead of the encoder's weights, during `fit` with `lora`
-            (`bert_tf.training.adapter.Adapter`).
-        updates: what the last such `fit` has added to the weights, or a loaded adapter; see
-            `save_adapter` of a task model.
-
-    Raises:
-        UserError: the head reads the pooled output, but the encoder has no pooler.
+    A subclass passes its own arguments to `__init__` as `head`, for `get_config` and checkpoints,
+    and creates the head's weights in `build`. If the head does not read the pooled output, the
+    pooler's weights are not trained, and do not decay either.
     """
 
     def __init__(
@@ -62,9 +44,11 @@ class EncoderModel(keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
+        # What is learnt from a teacher, and trained instead of the encoder's weights; see
+        # `bert_tf.distillation.teaching` and `bert_tf.training.adapter`.
         self.teaching: Any = None
         self.adapter: Any = None
-        self.updates: Any = None
+        self.updates: Any = None  # what an adapter has added to the weights
 
     @property
     def rematerialize(self) -> bool:
@@ -77,18 +61,9 @@ class EncoderModel(keras.Model):
     ) -> None:
         """Keras's `compile`, with two ways to train in less memory.
 
-        Args:
-            *args: as in Keras.
-            accumulation_steps: parts that each batch is cut into. Their gradients are summed, and
-                one update follows; the batch size stays the same.
-            rematerialize: whether only the input of each block is kept for the gradient, and the
-                rest computed again (gradient checkpointing). The gradient is the same; a step takes
-                about a third longer.
-            **kwargs: as in Keras.
-
-        Raises:
-            UserError: `accumulation_steps` is below 1, or the loss is not a mean over rows although
-                a batch has several parts, or devices that share it.
+        Each batch is cut into `accumulation_steps` parts, whose gradients are summed before one
+        update; the batch size stays the same. With `rematerialize`, only the input of each block is
+        kept, and the rest is computed again for the gradient, which takes about a third longer.
         """
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
@@ -126,7 +101,6 @@ class EncoderModel(keras.Model):
         return type(self)(encoder, **self.head)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's; see `call`."""
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
@@ -138,20 +112,11 @@ class EncoderModel(keras.Model):
         with without_retracing_notice():
             return super().fit(*args, **kwargs)
 
-    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        with without_retracing_notice():
-            return super().evaluate(*args, **kwargs)
-
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        with without_retracing_notice():
-            return super().predict(*args, **kwargs)
+    evaluate = without_retracing_notice()(keras.Model.evaluate)
+    predict = without_retracing_notice()(keras.Model.predict)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `export`, a SavedModel that takes ids.
-
-        Raises:
-            UserError: there is no `input_signature`; Keras cannot find one by itself.
-        """
+        """Keras's `export`, a SavedModel that takes ids; it cannot find the signature by itself."""
         if "input_signature" not in kwargs:
             raise UserError(
                 "exporting a model that takes ids requires an input_signature; to serve strings, "
@@ -161,7 +126,6 @@ class EncoderModel(keras.Model):
 
     @property
     def weights(self) -> list[keras.Variable]:
-        """Keras's, and those of an adapter while it is trained."""
         return [*super().weights, *(self.adapter.weights if self.adapter is not None else ())]
 
     @property
@@ -191,12 +155,12 @@ class EncoderModel(keras.Model):
         return _but_trained(self, self.variables)
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One update from one batch: `bert_tf.training.loop.update`.
-
-        Raises:
-            UserError: TensorFlow is set up for weights that do not change.
-        """
-        _check_weights_may_change()
+        """One update from one batch: `bert_tf.training.loop.update`."""
+        if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
+            raise UserError(
+                f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
+                "weights of its first step; unset it and start again"
+            )
         if not _is_built(self):
             # A subclass may have added a layer that gets its weights from its first call.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
@@ -205,31 +169,21 @@ class EncoderModel(keras.Model):
     def accumulated(
         self, gradients_of: Callable[[Any], Gradients], batch: Any, weights: list[tf.Variable]
     ) -> Gradients:
-        """The gradients of a batch and its loss, from `accumulation_steps` parts of it.
-
-        A subclass whose loss compares all rows of a batch overrides this.
-
-        Args:
-            gradients_of: gives the gradients of some rows, which add up to those of the batch.
-            batch: inputs, targets and weights of the rows.
-            weights: the variables of the gradients.
-        """
-        steps, unrolled = self.accumulation_steps, self.jit_compile
-        return accumulated(gradients_of, batch, steps, weights, unrolled)
+        """The gradients of a batch and its loss, summed over parts of the batch."""
+        # A subclass whose loss compares all rows of a batch overrides this.
+        return accumulated(gradients_of, batch, self.accumulation_steps, weights, self.jit_compile)
 
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
-        self.record_loss(
-            self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False), sums
-        )
+        loss = self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False)
+        self.record_loss(loss, sums)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
     ) -> dict[str, Any]:
-        """Keras's, of the compiled metrics."""
         return super().compute_metrics(x, *_as_columns(y, y_pred), sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
@@ -246,21 +200,11 @@ class EncoderModel(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """This replica's share of the batch's loss; the shares add up to it.
-
-        A subclass may compute another loss here, but not for parts of a batch.
-        """
+        """This replica's share of the batch's loss; a subclass may compute another one here."""
         return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
 
     def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """What the loss of a whole batch is divided by: sums over all replicas, in float32.
-
-        Args:
-            y: this replica's targets.
-
-        Returns:
-            `rows`, the number of rows of the global batch, and what a subclass adds.
-        """
+        """What a batch's loss is divided by: `rows` and others, float32 sums over all replicas."""
         sums = self.replica_sums(y)
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
@@ -268,20 +212,15 @@ class EncoderModel(keras.Model):
         return sums
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """The same for this replica alone."""
         return {"rows": _rows(y)}
 
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """What some rows add to the loss of the batch whose sums are `sums`.
-
-        The compiled losses are means over rows. Keras weights the means of all replicas equally;
-        here each has the weight of its rows. In the last batch of an epoch, a replica may have
-        fewer rows than another, or none.
-        """
+        """What some rows add to the loss of the batch whose sums are `sums`."""
         loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
-        # Keras has divided by the number of replicas.
+        # Keras weights the means of all replicas equally. Here each has the weight of its rows: in
+        # the last batch of an epoch, a replica may have fewer than another, or none.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
     def share_of_loss(
@@ -341,15 +280,6 @@ def _but_trained(model: keras.Model, variables: list[keras.Variable]) -> list[ke
 def _mean_loss(model: keras.Model) -> keras.metrics.Mean:
     """The mean of the loss that Keras reports; its own metric comes first."""
     return next(metric for metric in model.metrics if metric.name == "loss")
-
-
-def _check_weights_may_change() -> None:
-    """Raises UserError if TensorFlow is set up for serving, where weights never change."""
-    if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
-        raise UserError(
-            f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
-            "weights of its first step; unset it and start again"
-        )
 
 
 def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:

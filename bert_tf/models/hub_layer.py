@@ -91,8 +91,7 @@ class HubLayer(keras.layers.Layer):
             )
         self.resolved_object = loaded
         trained = {id(each) for each in getattr(loaded, "trainable_variables", ())}
-        every = getattr(loaded, "variables", ())
-        variables = [(each, id(each) in trained) for each in every]
+        variables = [(each, id(each) in trained) for each in getattr(loaded, "variables", ())]
         self._form = {
             "variables": [[[*v.shape], v.dtype.name, learns] for v, learns in variables],
             "outputs": _described(loaded.__call__.concrete_functions[0].structured_outputs),
@@ -106,7 +105,6 @@ class HubLayer(keras.layers.Layer):
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = False) -> Any:
-        """The outputs of the SavedModel for texts, or for the inputs of an encoder."""
         if self.resolved_object is None:
             raise UserError(
                 "this HubLayer was made from its configuration; load the whole .keras file instead"
@@ -126,7 +124,6 @@ class HubLayer(keras.layers.Layer):
         return _tensors(outputs if self.output_key is None else outputs[self.output_key])
 
     def save_assets(self, folder: str) -> None:
-        """Copies the SavedModel into a `.keras` file."""
         if not os.path.isdir(self._folder):
             raise UserError(f"{self._folder} is gone; restore it, since it goes into the file")
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
@@ -140,7 +137,6 @@ class HubLayer(keras.layers.Layer):
             put_variable(holder, variable)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
         own = {"folder": self._folder, "output_key": self.output_key, "form": self._form}
         return super().get_config() | own
 

@@ -15,18 +15,11 @@ def hide_padding(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """-log softmax(logits)[label].
+    """-log softmax(logits)[label]: int [...], float32 [..., classes] -> float32 [...].
 
     The same as `tf.nn.sparse_softmax_cross_entropy_with_logits`, in half the time: 410 predictions
     among 30,522 pieces, and their gradient, take 42 ms on one core instead of 79, which is more
     than a tenth of an update of a small model.
-
-    Args:
-        labels: int [...], each below `classes`.
-        logits: float32 [..., classes].
-
-    Returns:
-        float32 [...].
     """
     rows = tf.reshape(logits, [-1, logits.shape[-1]])
     return tf.reshape(_of_rows(tf.reshape(labels, [-1]), rows), tf.shape(labels))

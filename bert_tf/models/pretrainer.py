@@ -7,10 +7,55 @@ import keras
 import tensorflow as tf
 
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layer_norm import LayerNorm
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.models.masked_lm_head import MaskedLMHead
 from bert_tf.models.weighted_loss import Targets, WeightedModel
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class MaskedLMHead(keras.layers.Layer):
+    """LN(activation(x W + b)) E^T + output_bias, E being the encoder's word embeddings.
+
+    Source: `get_masked_lm_output` in google-research/bert `run_pretraining.py`.
+    """
+
+    def __init__(
+        self, activation: str, initializer_range: float, layer_norm_eps: float, **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self._arguments: dict[str, Any] = {
+            "activation": activation,
+            "initializer_range": initializer_range,
+            "layer_norm_eps": layer_norm_eps,
+        }
+        self.layer_norm = LayerNorm(layer_norm_eps, name="layer_norm", dtype=self.dtype_policy)
+
+    def build(self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]) -> None:
+        """Creates the weights for tokens [n, hidden] and a table of [vocab_size, width]."""
+        vocab_size, width = table_shape
+        activation, deviation = self._arguments["activation"], self._arguments["initializer_range"]
+        options = {"name": "transform", "dtype": self.dtype_policy}
+        self.transform = Linear(width, activation, deviation, **options)
+        self.transform.build(tokens_shape)
+        self.layer_norm.build((None, width))
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(vocab_size,), initializer="zeros"
+        )
+
+    def call(self, tokens: tf.Tensor, table: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Tokens [n, hidden] and table [vocab_size, width] -> float32 logits [n, vocab_size]."""
+        tokens = self.layer_norm(self.transform(tokens, training=training))
+        scores = tf.matmul(tokens, tf.cast(table, tokens.dtype), transpose_b=True)
+        return tf.cast(tf.nn.bias_add(scores, self.output_bias), tf.float32)
+
+    def compute_output_shape(
+        self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]
+    ) -> tuple[int | None, int]:
+        return (tokens_shape[0], table_shape[0])
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | self._arguments
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,20 +103,14 @@ class PreTrainer(WeightedModel):
         self.masked_lm = masked_lm_head(encoder)
         self.next_sentence = None
         if next_sentence:
-            self.next_sentence = Linear(
-                2,
-                None,
-                encoder.config.initializer_range,
-                name="next_sentence",
-                dtype=self.dtype_policy,
-            )
+            options = {"name": "next_sentence", "dtype": self.dtype_policy}
+            self.next_sentence = Linear(2, None, encoder.config.initializer_range, **options)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         config = self.encoder.config
-        self.masked_lm.build(
-            (None, config.hidden_size), (config.vocab_size, config.embedding_width)
-        )
+        table = (config.vocab_size, config.embedding_width)
+        self.masked_lm.build((None, config.hidden_size), table)
         if self.next_sentence is not None:
             self.next_sentence.build((None, config.hidden_size))
         self.built = True
@@ -88,10 +127,8 @@ class PreTrainer(WeightedModel):
         tokens = self.encoder.encode_at(inputs, positions, training=training)
         hidden = tokens.shape[-1]
         rows = tf.reshape(tokens, tf.concat([tf.shape(positions), [hidden]], axis=0))
-        for_pooler, for_masked = (
-            tf.reshape(part, [-1, hidden])
-            for part in (rows[:, : summary.shape[1]], rows[:, summary.shape[1] :])
-        )
+        parts = rows[:, : summary.shape[1]], rows[:, summary.shape[1] :]
+        for_pooler, for_masked = (tf.reshape(part, [-1, hidden]) for part in parts)
         pooled = self.encoder.pool(for_pooler, mask)
         return {
             "masked_lm": masked_lm_logits(self, for_masked, tf.shape(masked), training),
@@ -111,11 +148,7 @@ class PreTrainer(WeightedModel):
 
 
 def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
-    """A head of masked language modelling for an encoder, without weights yet.
-
-    Raises:
-        UserError: the encoder has parts that are added only after pre-training.
-    """
+    """A head of masked language modelling for an encoder, without weights yet."""
     config = encoder.config
     if config.bilstm or config.attention == "side_by_side":
         raise UserError(
@@ -123,27 +156,15 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "model.bilstm, and pre-train each direction separately"
         )
     of_keras_hub = config.masked_lm_head == "keras_hub"
-    return MaskedLMHead(
-        "gelu" if of_keras_hub or config.model_type == "electra" else config.hidden_act,
-        config.initializer_range,
-        1e-5 if of_keras_hub else config.layer_norm_eps,
-        name="masked_lm",
-        dtype=encoder.dtype_policy,
-    )
+    is_gelu = of_keras_hub or config.model_type == "electra"
+    activation = "gelu" if is_gelu else config.hidden_act
+    epsilon = 1e-5 if of_keras_hub else config.layer_norm_eps
+    options = {"name": "masked_lm", "dtype": encoder.dtype_policy}
+    return MaskedLMHead(activation, config.initializer_range, epsilon, **options)
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
-    """The scores of the vocabulary at some tokens.
-
-    Args:
-        model: has an `encoder`, and `masked_lm`, its head.
-        tokens: [batch * predictions, hidden], the encoder's last layer.
-        shape: int32 [2], batch and predictions.
-        training: whether dropout acts.
-
-    Returns:
-        float32 [batch, predictions, vocab_size].
-    """
+    """The scores of the vocabulary, float32 [*shape, vocab_size], at tokens of the last layer."""
     table = model.encoder.embeddings.word_embeddings.value
     logits = model.masked_lm(tokens, table, training=training)
     return tf.reshape(logits, tf.concat([shape, [model.encoder.config.vocab_size]], axis=0))

@@ -23,14 +23,10 @@ _COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:
 
 
 class Targets(NamedTuple):
-    """What one head should predict.
+    """What one head should predict."""
 
-    labels: int32 [...].
-    weights: float32 [...], 0 where nothing is predicted.
-    """
-
-    labels: tf.Tensor
-    weights: tf.Tensor
+    labels: tf.Tensor  # int32 [...]
+    weights: tf.Tensor  # float32 [...], 0 where nothing is predicted
 
 
 class WeightedModel(EncoderModel):
@@ -38,11 +34,6 @@ class WeightedModel(EncoderModel):
 
     Each head's loss is sum(weight * cross-entropy) / (sum(weight) + 1e-5); the losses are added.
     For each head there are two metrics, the mean loss and the accuracy.
-
-    Args:
-        encoder: the encoder.
-        head: the subclass's constructor arguments.
-        metric_prefixes: head -> beginning of its metrics' names.
     """
 
     def __init__(
@@ -64,11 +55,6 @@ class WeightedModel(EncoderModel):
         }
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """As `EncoderModel.compile`, without a loss.
-
-        Raises:
-            UserError: a loss or metrics were given.
-        """
         given = dict(zip(_COMPILE_ARGUMENTS, args, strict=False)) | kwargs
         if any(given.get(name) is not None for name in ("loss", "metrics", "weighted_metrics")):
             raise UserError(
@@ -86,7 +72,6 @@ class WeightedModel(EncoderModel):
         raise NotImplementedError
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """Rows, and each head's sum of weights."""
         return super().replica_sums(y) | {
             name: tf.reduce_sum(target.weights) for name, target in self.loss_targets(y).items()
         }
@@ -94,15 +79,11 @@ class WeightedModel(EncoderModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """The sum of weighted losses of some rows over the weights of the whole batch.
-
-        It also updates each head's mean loss. `sample_weight`, [batch] or of the shape of a head's
-        labels, multiplies the losses; as in Keras, the divisor does not change.
-        """
+        """The weighted losses of some rows over the weights of the whole batch."""
         logits, heads = self.logits(y_pred), []
         for name, (labels, weights) in self.loss_targets(y).items():
             losses = cross_entropy(labels, logits[name])
-            if sample_weight is not None:
+            if sample_weight is not None:  # as in Keras, the divisor does not change
                 losses *= _for_each(sample_weight, losses)
             if name in self._head_losses:
                 self._head_losses[name].update_state(losses, sample_weight=weights)
@@ -114,7 +95,6 @@ class WeightedModel(EncoderModel):
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: None = None
     ) -> dict[str, tf.Tensor]:
-        """Updates each head's accuracy, weighted by its targets; all metrics so far."""
         logits = self.logits(y_pred)
         for name, (labels, weights) in self.loss_targets(y).items():
             best = tf.argmax(logits[name], axis=-1, output_type=labels.dtype)

@@ -31,11 +31,7 @@ def values_of(settings: TrainConfig, total_steps: int) -> dict[str, Any]:
 def make_optimizer(
     settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
 ) -> ClippedOptimizer:
-    """The optimizer of a run of `total_steps` updates, with BERT's schedule or that of the run.
-
-    Raises:
-        UserError: one of another package cannot be made or used.
-    """
+    """The optimizer of a run of `total_steps` updates, with BERT's schedule or that of the run."""
     values = values_of(settings, total_steps)
     schedule = WarmupLinearDecay(
         settings.learning_rate, total_steps, values["warmup_steps"], settings.decay_after_warmup

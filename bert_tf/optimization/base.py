@@ -24,30 +24,20 @@ class ClippedOptimizer(UpdatesTogether):
     Under `tf.distribute` the norm is that of the gradient summed over all replicas. Gradients of
     embedding rows are summed into the whole table, so that moments and decay change every row in
     every step.
-
-    Attributes:
-        clip_norm: greatest global norm of the gradient; None does not clip.
-        skip_nonfinite: whether an update whose gradient has an element that is not finite gets NaN
-            in all elements, so that `update_step` can skip it.
-        nonfinite: int32, how many updates had such a gradient since the optimizer was built.
     """
 
-    clip_norm: float | None = None
+    clip_norm: float | None = None  # the greatest norm
+    # Whether `update_step` skips gradients that are not finite; all their elements become NaN.
     skip_nonfinite: bool = False
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates the optimizer's variables."""
         if self.built:
             return
         super().build(variables)
-        # Not a Keras variable, so checkpoints do not hold it; updates do not depend on it.
-        self.nonfinite = tf.Variable(
-            0,
-            trainable=False,
-            dtype=tf.int32,
-            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            name="nonfinite",
-        )
+        # How many updates had such a gradient since `build`. Not a Keras variable, so checkpoints
+        # do not hold it.
+        kind = {"dtype": tf.int32, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+        self.nonfinite = tf.Variable(0, trainable=False, name="nonfinite", **kind)
 
     def update_all(
         self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
@@ -144,13 +134,11 @@ class BertOptimizer(ClippedOptimizer):
         self._scalars: UserDict[Hashable, Any] = UserDict()
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates both moments, zero, for each trainable variable."""
         if self.built:
             return
         super().build(variables)
-        self._momentums, self._velocities = self.add_optimizer_variables(
-            variables, ["momentum", "velocity"]
-        )
+        kinds = ["momentum", "velocity"]
+        self._momentums, self._velocities = self.add_optimizer_variables(variables, kinds)
         self._weight_ids = [id(variable) for variable in variables]
         paths = [_path(variable) for variable in variables]
         excluded = [any(re.search(each, path) for each in self.excluded) for path in paths]
@@ -164,12 +152,8 @@ class BertOptimizer(ClippedOptimizer):
     def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
         """All variables of the built optimizer, by names that do not depend on their order.
 
-        Args:
-            names: id of each trained weight -> its name.
-
-        Returns:
-            "momentum/NAME" and "velocity/NAME" of each weight, and the others by their own names:
-            "iteration", and "learning_rate" where that is a number.
+        `names` has the name of each trained weight by its id. Its moments are "momentum/NAME" and
+        "velocity/NAME"; the others keep their own names, such as "iteration".
         """
         found = {}
         for kind, moments in (("momentum", self._momentums), ("velocity", self._velocities)):
@@ -202,16 +186,12 @@ class BertOptimizer(ClippedOptimizer):
         return self._scalars[key]
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
-        """What is subtracted from a weight, times the learning rate.
-
-        Both moments include the new gradient. The decay is None if the weight does not decay.
-        """
+        """What is subtracted from a weight, times the rate; a `decay` of None is no decay."""
         raise NotImplementedError
 
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Moves one variable and its moments."""
         index = self.index_of(variable)
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
@@ -219,14 +199,10 @@ class BertOptimizer(ClippedOptimizer):
             # To be skipped, a gradient has NaN in all elements.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
-        momentum.assign(
-            unless_skipped(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient, momentum)
-        )
-        velocity.assign(
-            unless_skipped(
-                self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
-            )
-        )
+        new = self.beta_1 * momentum + (1.0 - self.beta_1) * gradient
+        momentum.assign(unless_skipped(new, momentum))
+        new = self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient)
+        velocity.assign(unless_skipped(new, velocity))
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         change = rate * self.step(variable, momentum, velocity, self._decays[index])
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))

@@ -58,9 +58,4 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "peak": self.peak,
-            "total_steps": self.total_steps,
-            "warmup_steps": self.warmup_steps,
-            "decay_after_warmup": self.decay_after_warmup,
-        }
+        return dict(vars(self))

@@ -79,25 +79,17 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
         judged = relevant.setdefault(query, {})
         if passage in judged:
             raise UserError(f"{place}: query {query!r} and passage {passage!r} are judged twice")
-        judged[passage] = _degree(score, place)
+        digits = score.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+            raise UserError(f"{place}: the score {score!r} is not a whole number; write 0, 1, 2 …")
+        judged[passage] = int(score)
     if not relevant:
         raise UserError(f"{judgements} holds no judgements; add lines below its header")
     return Collection(passages, {query: queries[query] for query in relevant}, relevant)
 
 
 def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
-    r"""The query, the positive and the negative of each line of MS MARCO's triples.
-
-    >>> _ = Path("triples.tsv").write_text("who sat\ta cat\ta log\n")
-    >>> list(read_triples(Path("triples.tsv")))
-    [(1, ['who sat', 'a cat', 'a log'])]
-
-    Args:
-        path: a TSV file without a header.
-
-    Raises:
-        UserError: a line has fewer or more fields.
-    """
+    """The query, the positive and the negative of each line of MS MARCO's triples."""
     for line, fields in read_tsv(path):
         if len(fields) != len(_TRIPLE):
             raise UserError(
@@ -129,10 +121,3 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         yield row["_id"], f"{row.get('title', '')} {row['text']}".strip()
     if not seen:
         raise UserError(f"{path} is empty; write one object with _id and text in each line")
-
-
-def _degree(score: str, place: str) -> int:
-    digits = score.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
-        raise UserError(f"{place}: the score {score!r} is not a whole number; write 0, 1, 2 …")
-    return int(score)

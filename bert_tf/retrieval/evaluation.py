@@ -101,14 +101,7 @@ def evaluate_retrieval(
 
 
 def trec_run(found: Mapping[str, Mapping[str, float]]) -> str:
-    r"""What was found, as a run of TREC: query, Q0, passage, rank, score and bert_tf.
-
-    >>> trec_run({"q1": {"p1": 0.5, "p2": 0.75}})
-    'q1 Q0 p2 1 0.75 bert_tf\nq1 Q0 p1 2 0.5 bert_tf\n'
-
-    Args:
-        found: query -> passage -> score, in any order.
-    """
+    """What was found, in any order, as a run of TREC."""
     lines = [
         f"{query} Q0 {passage} {rank} {scores[passage]:.6g} bert_tf\n"
         for query, scores in found.items()

@@ -5,7 +5,7 @@ import numpy as np
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import Found
-from bert_tf.retrieval.search import exact_search
+from bert_tf.retrieval.search import exact_search, unit_vectors
 
 
 def mine_negatives(
@@ -62,9 +62,7 @@ def mine_negatives(
         answers.setdefault(_plain(query), set()).update(right)
     asked, table = (np.asarray(v, np.float32) for v in (queries, passages[[*firsts.values()]]))
     if cosine:
-        asked, table = (
-            v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-12) for v in (asked, table)
-        )
+        asked, table = unit_vectors(asked), unit_vectors(table)
     # The answers and the query itself may be among the passages; they are not negatives.
     most = last + max(map(len, answers.values()), default=0) + 1
     places, scores = exact_search(asked, table, most)

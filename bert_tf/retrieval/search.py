@@ -10,8 +10,6 @@ from bert_tf.errors import UserError
 
 # Queries that are compared with a block of passages at a time.
 _QUERIES = 512
-# A vector that is shorter than this is left as it is.
-_SHORTEST = 1e-12
 
 
 def exact_search(
@@ -82,10 +80,7 @@ def _parts(passages: np.ndarray | Iterable[np.ndarray], block: int) -> Iterator[
 
 
 def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool) -> np.ndarray:
-    """Checked vectors, float32 [rows, width], of length 1 where scores are cosines.
-
-    Messages give them a `name`, and the first the number `start`. A `width` of None is any.
-    """
+    """Checked vectors, float32 [rows, width], of length 1 where scores are cosines."""
     vectors = np.asarray(given, np.float32)
     if vectors.ndim != 2 or width not in (None, vectors.shape[1]):
         columns = "width" if width is None else width
@@ -96,9 +91,12 @@ def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool)
     if not finite.all():
         row = start + int(np.argmin(finite))
         raise UserError(f"vector {row} of the {name} holds NaN or infinity; embed its text again")
-    if cosine:
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SHORTEST)
-    return vectors
+    return unit_vectors(vectors) if cosine else vectors
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Vectors, [rows, width], scaled to length 1; zeros stay zeros."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _first_equal(vectors: np.ndarray) -> np.ndarray | None:

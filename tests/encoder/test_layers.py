@@ -13,7 +13,7 @@ from bert_tf.encoder.embeddings import Embeddings
 from bert_tf.encoder.layer_norm import LayerNorm
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.models.masked_lm_head import MaskedLMHead
+from bert_tf.models.pretrainer import MaskedLMHead
 from tests import tiny
 
 SIZES = tiny.encoder_config(hidden_dropout_prob=0.2, layer_norm_eps=1e-9)
