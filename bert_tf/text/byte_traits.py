@@ -38,25 +38,16 @@ CAPITAL_SIGMA = "\u03a3"
 
 
 class ByteTraits:
-    """The characters of some texts by their bytes.
+    """The characters of some texts by their bytes, as the cleaning of `Tokenizer` sees them.
 
     A slot is the place of a byte among those of all texts, where each text has one more slot for
     its end.
-
-    >>> traits = ByteTraits(tf.constant(["cafe\u0301 \u200b", ""]), lower_case=True)
-    >>> traits.first_slots.numpy().tolist()
-    [0, 11, 12]
-    >>> traits.ends(tf.constant([2, 3])).numpy().tolist()  # the accent belongs to the e
-    [3, 6]
-
-    Attributes:
-        first_slots: int32 [batch + 1], the slot of each text's first byte.
     """
 
     def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
-        """Finds the traits of `texts`, string [batch], as the cleaning of `Tokenizer` sees them."""
         found = normalize(texts, _traits_model(lower_case, normalizer))
         lengths = tf.gather(found.origins, found.splits[1:] - 1)
+        # int32 [batch + 1], the slot of each text's first byte.
         self.first_slots = splits_of(lengths + 1)
         slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
         self._kinds = counts(slots, self.first_slots[-1])
@@ -70,12 +61,7 @@ class ByteTraits:
         return tf.gather(_next(self._kinds > 0), last)
 
     def ends_in_sigma(self) -> tf.Tensor:
-        """Where a capital sigma becomes ς, with the end of a word after it: bool [slots].
-
-        >>> traits = ByteTraits(tf.constant(["ΑΣ, ΣΑ"]), lower_case=True)
-        >>> positions(traits.ends_in_sigma()).numpy().tolist()
-        [2]
-        """
+        """Where a capital sigma becomes ς, with the end of a word after it: bool [slots]."""
         # A sigma is final if it follows a cased letter and no cased letter follows it.
         counted = positions(self._have(lambda fate, case: case != _PASSED))
         cased = tf.gather(self._have(lambda fate, case: case in (_CASED, _SIGMA)), counted)

@@ -67,21 +67,11 @@ _CODE_POINT_BITS = 21
 
 
 class Lookup(NamedTuple):
-    """The entries of a table for some code points; each int32, of one shape.
+    """The entries of a table for some code points; each int32, of one shape."""
 
-    >>> found = cleaning_table(lower_case=True).lookup(tf.constant([ord("a"), 0x301]))
-    >>> found.has(ACCENT).numpy().tolist()
-    [False, True]
-
-    Attributes:
-        first: where the replacement starts in the table's list of them, 0 if the character stays.
-        length: the characters of the replacement, 1 if the character stays.
-        properties: the bits or number that the table gives the character itself.
-    """
-
-    first: tf.Tensor
-    length: tf.Tensor
-    properties: tf.Tensor
+    first: tf.Tensor  # where the replacement starts in `replacements`, 0 if the character stays
+    length: tf.Tensor  # the characters of the replacement, 1 if the character stays
+    properties: tf.Tensor  # the bits or number that the table gives the character itself
 
     def has(self, bit: int) -> tf.Tensor:
         """Which of the code points have a property of the cleaning table: bool."""
@@ -98,16 +88,11 @@ class CharacterTable:
 
     The numbers of a code point are packed into one integer. The integers lie in pages of 256, and
     equal pages are stored once, so that the table is small and a lookup is two gathers.
-
-    Attributes:
-        page_starts: int32 [_SIZE / 256], where in `packed` each page starts.
-        packed: int32 [distinct pages * 256].
-        replacements: int32, the characters of all replacements with their properties.
     """
 
-    page_starts: np.ndarray
-    packed: np.ndarray
-    replacements: np.ndarray
+    page_starts: np.ndarray  # int32 [_SIZE / 256], where in `packed` each page starts
+    packed: np.ndarray  # int32 [distinct pages * 256]
+    replacements: np.ndarray  # int32, the characters of all replacements with their properties
 
     def lookup(self, code_points: tf.Tensor) -> Lookup:
         """Looks up `code_points`, int32 of any shape."""
@@ -127,32 +112,18 @@ class CharacterTable:
 
     def unpacked(self) -> Lookup:
         """`lookup` of all code points at once, as arrays; their indices are the code points."""
-        packed = self.packed.reshape(-1, 1 << _PAGE_BITS)[self.page_starts >> _PAGE_BITS]
-        packed = packed.reshape(-1)[:WHOLE]
-        return Lookup(
-            first=packed & ((1 << _FIRST_BITS) - 1),
-            length=packed >> _FIRST_BITS & ((1 << _LENGTH_BITS) - 1),
-            properties=packed >> _PROPERTIES_SHIFT,
-        )
+        with tf.init_scope(), tf.device("/CPU:0"):
+            return Lookup(*(each.numpy() for each in self.lookup(tf.range(WHOLE))))
 
     def first_kinds(self) -> np.ndarray:
-        """How each code point, or the first character that replaces it, falls into words.
-
-        >>> kinds = cleaning_table(lower_case=True).first_kinds()
-        >>> bool(kinds[ord("É")] == IN_WORD), bool(kinds[ord("!")] == ALONE)
-        (True, True)
-        """
+        """How each code point, or the first character that replaces it, falls into words."""
         found = self.unpacked()
         of_replacements = self.replacements >> _CODE_POINT_BITS
         properties = np.where(found.first, of_replacements[found.first], found.properties)
         return properties & KIND
 
     def changes(self) -> dict[str, list[int]]:
-        """The strings that replace code points, each with the code points that it replaces.
-
-        >>> "".join(map(chr, cleaning_table(lower_case=True).changes()["n"]))
-        'NÑñŃńŅņŇňǸǹṄṅṆṇṈṉṊṋ'
-        """
+        """The strings that replace code points, each with the code points that it replaces."""
         found = self.unpacked()
         characters = [chr(each) for each in self.replacements & ((1 << _CODE_POINT_BITS) - 1)]
         changes: dict[str, list[int]] = {}
@@ -214,17 +185,6 @@ def cleaning_table(
     (its length is 0, as for everything that is dropped); CASED; CASE_IGNORABLE; and LASTING_MARK
     for one that gives a combining mark that is not dropped. CASED and CASE_IGNORABLE are set only
     when lower-casing, ACCENT and LASTING_MARK only when stripping accents.
-
-    >>> table = cleaning_table(lower_case=True)
-    >>> found = table.lookup(tf.constant([ord("a"), ord("É"), 0x301]))  # the last is an accent
-    >>> found.length.numpy().tolist()  # the accent is dropped
-    [1, 1, 0]
-    >>> code_points, _ = table.replacement(found.first[1])
-    >>> chr(code_points.numpy())
-    'e'
-
-    Args:
-        lower_case, strip_accents, split_chinese, normalizer: as in `TokenizerSettings`.
     """
     strips = lower_case if strip_accents is None else strip_accents
     return _cleaning_table(lower_case, strips, split_chinese, normalizer)
@@ -308,26 +268,14 @@ def _ordinary(normalizer: str) -> np.ndarray:
 
 @functools.cache
 def ideographs_as_letters() -> dict[int, int]:
-    """CJK ideographs, and the private-use characters that are letters in their place.
-
-    >>> letters = ideographs_as_letters()
-    >>> len(letters), hex(letters[ord("中")])
-    (81520, '0xf002d')
-    """
+    """CJK ideographs, and the private-use characters that are letters in their place."""
     ideographs = (range(start, end + 1) for start, end in rules_of("google").ideographs)
     return dict(zip(itertools.chain.from_iterable(ideographs), _PRIVATE, strict=False))
 
 
 @functools.cache
 def decomposition_table(lower_case: bool, normalizer: str = "google") -> CharacterTable:
-    """Canonical decomposition; properties are canonical combining classes.
-
-    >>> table = decomposition_table(lower_case=True)
-    >>> found = table.lookup(tf.constant([ord("É")]))
-    >>> code_points, classes = table.replacement(found.first + tf.range(2))
-    >>> [hex(each) for each in code_points.numpy()], classes.numpy().tolist()  # e and its accent
-    (['0x65', '0x301'], [0, 230])
-    """
+    """Canonical decomposition; properties are canonical combining classes."""
 
     rules = rules_of(normalizer)
 
@@ -380,11 +328,7 @@ def _case_bits(character: str) -> int:
 
 
 def is_never_matched(piece: str) -> bool:
-    """True for a piece with a character that no word of a cleaned text has.
-
-    >>> is_never_matched("cat"), is_never_matched("the cat")
-    (False, True)
-    """
+    """True for a piece with a character that no word of a cleaned text has."""
     is_deleted = rules_of("google").is_deleted
     return any(each.isspace() or is_deleted(each) for each in piece)
 
@@ -418,12 +362,6 @@ def plain_characters(
 
     ASCII capitals are among them when lower-casing, because they need no table. The characters
     `without` are left out.
-
-    >>> import re
-    >>> matches = tf.strings.regex_full_match
-    >>> plain = f"[{plain_characters(True, True, True)}]*"
-    >>> matches(tf.constant(["The cat", "café"]), plain).numpy().tolist()
-    [True, False]
     """
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)

@@ -35,36 +35,23 @@ _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 class Prepared(NamedTuple):
     """Texts in parts for WordPiece; a part is a whole text or one of its words.
 
-    Attributes:
-        parts: string [parts].
-        splits: int32 [batch + 1], the first part of each text.
-        part_starts: int32 [parts], the byte of the text where the part starts.
-        first_bytes: int32 [parts], where the bytes of a cleaned part start in `starts` and `ends`;
-            -1 for a part that was clean.
-        starts, ends: int32 [bytes of the cleaned parts], the range of the uncleaned part that each
-            byte stands for.
+    Each byte of the cleaned parts stands for a range, `starts` to `ends`, of the uncleaned part.
     """
 
-    parts: tf.Tensor
-    splits: tf.Tensor
-    part_starts: tf.Tensor
-    first_bytes: tf.Tensor
-    starts: tf.Tensor
+    parts: tf.Tensor  # string [parts]
+    splits: tf.Tensor  # int32 [batch + 1], the first part of each text
+    part_starts: tf.Tensor  # int32 [parts], the byte of the text where the part starts
+    first_bytes: tf.Tensor  # int32 [parts], a part's first byte in `starts`; -1 if it was clean
+    starts: tf.Tensor  # int32 [bytes of the cleaned parts]
     ends: tf.Tensor
 
 
 class _Characters(NamedTuple):
-    """The characters of a batch of texts, one text after the other.
+    """The characters of a batch of texts, one text after the other."""
 
-    Attributes:
-        code_points: int32 [characters].
-        splits: int32 [batch + 1], where each text starts.
-        starts, ends: int32 [characters], bytes of the original text.
-    """
-
-    code_points: tf.Tensor
-    splits: tf.Tensor
-    starts: tf.Tensor
+    code_points: tf.Tensor  # int32 [characters]
+    splits: tf.Tensor  # int32 [batch + 1], where each text starts
+    starts: tf.Tensor  # int32 [characters], bytes of the original text
     ends: tf.Tensor
 
     def take(self, indices: tf.Tensor, splits: tf.Tensor) -> "_Characters":
@@ -79,14 +66,7 @@ class _Characters(NamedTuple):
 
 
 def prepare(texts: tf.Tensor, settings: TokenizerSettings) -> Prepared:
-    """Prepares `texts`, string [batch].
-
-    >>> prepared = prepare(tf.constant(["The cat", "A café"]), TokenizerSettings())
-    >>> prepared.parts.numpy().tolist()  # only the second text is cut and cleaned
-    [b'the cat', b'a', b'cafe']
-    >>> prepared.splits.numpy().tolist()
-    [0, 1, 3]
-    """
+    """Prepares `texts`, string [batch]."""
     batch = tf.size(texts)
     lowered = _lowered(texts, settings)
     # A run of characters without whitespace, long enough to hold a word over the limit.
@@ -179,12 +159,7 @@ def _contains(texts: tf.Tensor, strings: Iterable[str]) -> tf.Tensor:
     return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
 
 
-def table_of(settings: TokenizerSettings) -> CharacterTable:
-    """The table of `characters` for a tokenizer.
-
-    >>> table_of(TokenizerSettings()) is characters.cleaning_table(lower_case=True)
-    True
-    """
+def _table(settings: TokenizerSettings) -> CharacterTable:
     return characters.cleaning_table(*_rules(settings))
 
 
@@ -199,15 +174,7 @@ def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool, str]:
 
 
 def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
-    """The strings kept whole, each with the character that stands for it in cleaned text.
-
-    >>> whole = stand_ins(TokenizerSettings(added_tokens=("<e1>", "</e1>")))
-    >>> [(string, hex(ord(character))) for string, character in whole.items()]
-    [('<e1>', '0x1'), ('</e1>', '0x2')]
-
-    Raises:
-        UserError: there are too many.
-    """
+    """The strings kept whole, each with the character that stands for it in cleaned text."""
     whole = dict.fromkeys((*_exact_tokens(settings).values(), *settings.added_tokens))
     most = len(characters.STAND_INS)
     if len(whole) > most:
@@ -230,14 +197,7 @@ def _special_tokens(settings: TokenizerSettings) -> tuple[str, ...]:
 
 @functools.cache
 def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
-    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins.
-
-    >>> added_tokens(TokenizerSettings(added_tokens=("<E1>", "</E1>")))
-    {0: '<e1>', 1: '</e1>'}
-
-    Raises:
-        UserError: cleaned text cannot hold one of them.
-    """
+    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins."""
     whole = [*stand_ins(settings)]
     first = len(_exact_tokens(settings))
     if first == len(whole):
@@ -263,20 +223,10 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
 def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...]:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
-    Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does.
-
-    >>> cleaned, _, starts, ends = clean(tf.constant(["Café!"]), TokenizerSettings())
-    >>> cleaned.numpy().tolist()
-    [b'cafe!']
-    >>> starts.numpy().tolist()
-    [0, 1, 2, 3, 5]
-    >>> ends.numpy().tolist()  # the é of the original has two bytes
-    [1, 2, 3, 5, 6]
-
-    Returns:
-        The cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie in
-        the next two; and for each byte, int32 [bytes], the bytes of the original text where its
-        character starts and ends (exclusive), together with accents dropped after it.
+    Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does. Returns the
+    cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie in the next
+    two; and for each byte, int32 [bytes], the bytes of the original text where its character starts
+    and ends (exclusive), together with accents dropped after it.
     """
     text, kinds = _cleaned(texts, settings)
     if added := added_tokens(settings):
@@ -299,7 +249,7 @@ def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters
 
     Added tokens and long words are as any others.
     """
-    table = table_of(settings)
+    table = _table(settings)
     decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
     code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
     splits, ends = tf.cast(decoded.row_splits, tf.int32), starts + _utf8_length(code_points)
@@ -323,7 +273,7 @@ def _with_added_tokens(
     text: _Characters, kinds: tf.Tensor, added: Mapping[int, str], settings: TokenizerSettings
 ) -> tuple[_Characters, tf.Tensor]:
     """Each added token of cleaned texts becomes its stand-in, between spaces."""
-    table = table_of(settings)
+    table = _table(settings)
     text, kept = _with_wholes(text, _with_equal_spaces(text, kinds), added)
     kinds = tf.gather(kinds, kept)
     # All other characters are cleaned already.
@@ -388,10 +338,6 @@ def _with_wholes(
 def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
     """The number of the string that each row spells, and whether it spells one.
 
-    >>> numbers, are_known = _numbers_of(tf.constant([[98, 97], [97, 97]]), {"ab": 3, "ba": 4})
-    >>> numbers[0].numpy(), are_known.numpy().tolist()
-    (np.int32(4), [True, False])
-
     The rows are code points, int32 [rows, length]; `known` are strings of this length.
     """
     strings = np.array([[*map(ord, string)] for string in known])
@@ -411,11 +357,7 @@ def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, t
 
 
 def _leftmost(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Which of some ascending ranges to take, so that none overlaps one before it: int32.
-
-    >>> _leftmost(tf.constant([0, 2, 3, 5]), tf.constant([3, 5, 4, 8])).numpy().tolist()
-    [0, 2, 3]
-    """
+    """Which of some ascending ranges to take, so that none overlaps one before it: int32."""
     size = tf.size(starts)
     # The range that follows each one; `size` follows the last. Each turn doubles the stride.
     following = tf.concat([tf.searchsorted(starts, ends), [size]], axis=0)

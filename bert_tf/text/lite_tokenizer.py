@@ -22,7 +22,7 @@ from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK, ids_of
 from bert_tf.text import characters
 from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
-from bert_tf.text.packing import Cut, Features, head_of, kept
+from bert_tf.text.packing import Cut, Features, Preprocessor, head_of, kept
 from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
 from bert_tf.text.unicode_rules import rules_of
@@ -33,12 +33,9 @@ _OPEN, _CLOSE = 1, 2
 
 
 class _FlatPieces(NamedTuple):
-    """The pieces of some texts in one list: int32 [pieces], and the bytes of their texts likewise.
+    """The pieces of some texts in one list, and the bytes of their texts: int32 [pieces]."""
 
-    splits: int32 [batch + 1], the first piece of each text.
-    """
-
-    splits: tf.Tensor
+    splits: tf.Tensor  # int32 [batch + 1], the first piece of each text
     ids: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
@@ -57,12 +54,9 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
 
 
 class QuestionFeatures(NamedTuple):
-    """The result of `LiteTokenizer.packed_question`.
+    """The result of `LiteTokenizer.packed_question`, each int32 [1, max_length].
 
-    Attributes:
-        features: the encoder's three inputs, each int32 [1, max_length].
-        starts, ends: int32 [1, max_length], byte range of each token in the context; -1 for tokens
-            that are not of the context.
+    `starts` and `ends` are the byte range of each token in the context; -1 for other tokens.
     """
 
     features: Features
@@ -75,15 +69,6 @@ class LiteTokenizer:
 
     Convert with `allow_custom_ops`; the interpreter must register tf-text's ops
     (`tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS` in Python).
-
-    >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split()
-    >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
-    >>> ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(["The cats sat."]))
-    >>> ids.to_list(), starts.to_list(), ends.to_list()
-    ([[5, 6, 7, 8, 9]], [[0, 4, 7, 9, 12]], [[3, 7, 8, 12, 13]])
-
-    Raises:
-        UserError: the tokenizer has settings that cannot be followed here.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -119,28 +104,11 @@ class LiteTokenizer:
     def packed(self, texts: Sequence[tf.Tensor], max_length: int, cut: Cut = "end") -> Features:
         """The encoder's three inputs for one text or pair, as `Preprocessor` packs it.
 
-        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split()
-        >>> texts = tf.constant(["The cat"]), tf.constant(["sat."])
-        >>> features = LiteTokenizer(Tokenizer(pieces)).packed(texts, max_length=8)
-        >>> features["input_word_ids"].numpy().tolist()
-        [[2, 5, 6, 3, 7, 8, 3, 0]]
-
-        Args:
-            texts: one or two, each string [1].
-            max_length: tokens in the row.
-            cut: what is cut off a text that is too long; see `truncate`.
-
-        Returns:
-            `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [1, max_length].
-
-        Raises:
-            UserError: there are neither one nor two texts, or `max_length` has no room for
-                [CLS] a [SEP] b [SEP].
+        `texts` are one or two, each string [1]; the inputs are int32 [1, max_length].
         """
         if len(texts) not in (1, 2):
             raise UserError(f"there are {len(texts)} texts; BERT takes one or two")
-        if max_length < 5:
-            raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
+        Preprocessor(self.tokenizer, max_length)  # checks the length
         segments = [self._pieces(text, with_offsets=False).ids for text in texts]
         counts = kept([tf.size(ids) for ids in segments], max_length - 1 - len(texts))
         if cut == "middle":
@@ -159,23 +127,7 @@ class LiteTokenizer:
     ) -> QuestionFeatures:
         """The first window of a question and its context, as `WindowPreprocessor` packs it.
 
-        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split()
-        >>> question, context = tf.constant(["Who sat"]), tf.constant(["The cat sat."])
-        >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
-        >>> features, starts, ends = tokenizer.packed_question(question, context, 8, 2)
-        >>> features["input_word_ids"].numpy().tolist()
-        [[2, 5, 6, 3, 7, 8, 6, 3]]
-        >>> starts.numpy().tolist(), ends.numpy().tolist()
-        ([[-1, -1, -1, -1, 0, 4, 8, -1]], [[-1, -1, -1, -1, 3, 7, 11, -1]])
-
-        Args:
-            question, context: each string [1].
-            max_length: tokens in the row.
-            max_question_length: pieces to keep of the question.
-
-        Raises:
-            UserError: the row has no room for context next to the longest question, or
-                `max_question_length` is not positive.
+        Both are string [1].
         """
         # Checks the lengths.
         WindowPreprocessor(self.tokenizer, max_length, max_question_length=max_question_length)

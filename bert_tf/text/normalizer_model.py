@@ -42,16 +42,12 @@ _Node = tuple[int, tuple[tuple[int, int], ...]]
 class Normalized(NamedTuple):
     """Texts from the normalizer, and the byte of the original that each of their bytes comes from.
 
-    Attributes:
-        texts: string [batch].
-        splits: int32 [batch + 1], where the bytes of each text lie in `origins`; there is one more
-            for each text's end.
-        origins: int32, bytes of the original text.
+    `splits` says where the bytes of each text lie in `origins`; there is one more for its end.
     """
 
-    texts: tf.Tensor
-    splits: tf.Tensor
-    origins: tf.Tensor
+    texts: tf.Tensor  # string [batch]
+    splits: tf.Tensor  # int32 [batch + 1]
+    origins: tf.Tensor  # int32, bytes of the original text
 
 
 def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
@@ -72,18 +68,10 @@ def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
 def normalizer_model(
     replacements: Mapping[str, Sequence[int] | np.ndarray], broken: str = ""
 ) -> np.ndarray:
-    """The model of a normalizer, for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
+    """The model, uint8 [bytes], for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
 
-    >>> normalize(tf.constant(["café"]), normalizer_model({"e": [ord("é")]})).texts.numpy().tolist()
-    [b'cafe']
-
-    Args:
-        replacements: strings of at most 63 bytes of UTF-8, each with the code points that it
-            replaces. All other code points stay.
-        broken: replaces bytes that are not UTF-8.
-
-    Returns:
-        uint8 [bytes].
+    `replacements` are strings of at most 63 bytes of UTF-8, each with the code points that it
+    replaces. All other code points stay. `broken` replaces bytes that are not UTF-8.
     """
     # The op requires a pool, even if all strings are empty.
     pool, values = bytearray(b" "), np.zeros(_CODE_POINTS, np.int64)

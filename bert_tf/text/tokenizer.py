@@ -54,17 +54,11 @@ def _traced_once(method: Callable) -> functools.cached_property[Callable]:
 
 
 class Pieces(NamedTuple):
-    """The result of `Tokenizer.tokenize_with_offsets`, each RaggedTensor int32 [batch, (pieces)].
-
-    Attributes:
-        ids: piece ids.
-        starts: the byte of the original UTF-8 text where the piece starts.
-        ends: the byte where it ends (exclusive).
-    """
+    """Pieces and their places in the texts, each RaggedTensor int32 [batch, (pieces)]."""
 
     ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
+    starts: tf.RaggedTensor  # the byte of the original UTF-8 text where the piece starts
+    ends: tf.RaggedTensor  # the byte where it ends (exclusive)
 
 
 class Tokenizer:
@@ -362,19 +356,18 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     letters = {} if settings.split_chinese else characters.ideographs_as_letters()
     taken = {*map(chr, letters.values()), *characters.STAND_INS}
     last = ids_of(vocabulary)
-
-    def as_cleaned(number: int, piece: str) -> str:
-        if not piece or last[piece] != number:
-            return f"{characters.NEVER}{number}"
-        if piece in stand_ins:
-            return stand_ins[piece]
+    cleaned = []
+    for number, piece in enumerate(vocabulary):
+        is_usable = bool(piece) and last[piece] == number
+        if is_usable and piece in stand_ins:
+            cleaned.append(stand_ins[piece])
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
-        if characters.is_never_matched(piece) or not taken.isdisjoint(piece):
-            return f"{characters.NEVER}{number}"
-        return piece.translate(letters)
-
-    return [as_cleaned(*each) for each in enumerate(vocabulary)]
+        elif is_usable and not characters.is_never_matched(piece) and taken.isdisjoint(piece):
+            cleaned.append(piece.translate(letters))
+        else:
+            cleaned.append(f"{characters.NEVER}{number}")
+    return cleaned
 
 
 def _wrong_token(token: Any) -> str | None:
@@ -432,14 +425,7 @@ def _over_flat(function: Callable, texts: Any) -> list:
 def wordpiece_model_of(
     pieces: Sequence[str], unk_id: int, longest_word: int = cleaning.MAX_WORD_CHARACTERS
 ) -> np.ndarray:
-    """The automaton of the WordPiece op for these pieces: uint8 [bytes].
-
-    >>> wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0).dtype
-    dtype('uint8')
-
-    Raises:
-        UserError: the op cannot use the pieces.
-    """
+    """The automaton of the WordPiece op for these pieces: uint8 [bytes]."""
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("/CPU:0"):

@@ -49,41 +49,20 @@ _SHARES = ((_ALL_OF_IT, 1), (0.9995, 3 / 4), (1, 1 / 4))
 class LearnedVocabulary:
     """A vocabulary, and how well it covers the text that it was learned from.
 
-    >>> learned = learn_from_texts(["the cat", "the cats"], size=19)
-    >>> learned.words, learned.word_pieces, learned.pieces_per_word
-    (4, 7, 1.75)
-    >>> learned.write("vocab.txt")
-    >>> open("vocab.txt").read().split()[-2:]
-    ['##he', 'cat']
-
-    Attributes:
-        pieces: the special tokens, the characters, then the longer pieces in the order in which
-            they were learned, roughly from frequent to rare. A piece's id is its index.
-        size: the number of pieces asked for; there are fewer if no more pairs of pieces
-            occur twice in the text.
-        words: how many words the text has, punctuation marks among them.
-        distinct_words: how many different ones.
-        unknown_words: how many of `words` are [UNK].
-        word_pieces: how many pieces `words` are cut into, [UNK] counting as one.
-        characters: how many characters `words` have, leaving out those over 200 characters long.
-        characters_left_out: those without a piece and how often they occur, commonest first.
-        before: the vocabulary that was extended, measured on the same text; None for a new one.
+    The pieces are the special tokens, the characters, then the longer pieces in the order in which
+    they were learned, roughly from frequent to rare. A piece's id is its index. There are fewer
+    than `size` if no more pairs of pieces occur twice in the text.
     """
 
     pieces: tuple[str, ...]
-    size: int
-    words: int
+    size: int  # the number of pieces asked for
+    words: int  # of the text, punctuation marks among them
     distinct_words: int
-    unknown_words: int
-    word_pieces: int
-    characters: int
-    characters_left_out: tuple[tuple[str, int], ...]
-    before: "LearnedVocabulary | None" = None
-
-    @property
-    def unknown_share(self) -> float:
-        """The share of the words that are [UNK], 0 to 1."""
-        return self.unknown_words / self.words
+    unknown_words: int  # how many of `words` are [UNK]
+    word_pieces: int  # how many pieces `words` are cut into, [UNK] counting as one
+    characters: int  # of `words`, leaving out words over 200 characters long
+    characters_left_out: tuple[tuple[str, int], ...]  # how often, commonest first
+    before: "LearnedVocabulary | None" = None  # what was extended, measured on the same text
 
     @property
     def pieces_per_word(self) -> float:
@@ -96,7 +75,7 @@ class LearnedVocabulary:
         return 1 - sum(count for _, count in self.characters_left_out) / self.characters
 
     def write(self, path: str | os.PathLike) -> None:
-        """Writes the vocabulary file, one piece a line. Raises UserError as `files.write_text`."""
+        """Writes the vocabulary file, one piece a line."""
         write_text(path, file_text(self.pieces))
 
 
@@ -143,22 +122,7 @@ def learn_from_texts(
     progress: OnProgress | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> LearnedVocabulary:
-    """As `learn_vocabulary`, from an iterable of texts.
-
-    >>> learn_from_texts(["the cat", "the cats"], size=19).pieces[-2:]
-    ('##he', 'cat')
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] c ##a ##t ##at".split())
-    >>> learn_from_texts(["cat act", "cat act"], 14, tokenizer=tokenizer).pieces[9:]
-    ('a', 't', '##c', 'act', 'cat')
-
-    Args:
-        texts: their words are counted first, without calls of `progress`.
-        size, lower_case, progress, tokenizer: as for `learn_vocabulary`.
-
-    Raises:
-        UserError: there are no words; `size` has no room for the special tokens, or the old pieces,
-            and the characters.
-    """
+    """As `learn_vocabulary`, from texts; `progress` is not called while their words are counted."""
     settings = TokenizerSettings(lower_case) if tokenizer is None else tokenizer.settings
     counts = count_words_of_texts(texts, settings)
     return _learned(counts, "the texts", size, progress, tokenizer)
@@ -213,13 +177,6 @@ def character_pieces(
     A character gets both, wherever in a word it was seen, so that a word of known characters is not
     [UNK]. A character that always stands alone, like punctuation and CJK ideographs, needs only the
     first. Both lists are in the order of code points. What is among the `old` pieces is left out.
-
-    >>> character_pieces({"cat": 2, ".": 1}, size=20)
-    ('.', 'a', 'c', 't', '##a', '##c', '##t')
-
-    Raises:
-        UserError: the `size` of the vocabulary has no room for the old pieces and the characters;
-            the message names a size that has.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()
@@ -289,7 +246,8 @@ def coverage_report(vocabulary: LearnedVocabulary) -> str:
         f"{len(single):,} characters, {len(pieces) - len(single):,} longer",
         f"words            {vocabulary.words:,}, of them {vocabulary.distinct_words:,} distinct",
         f"pieces per word  {vocabulary.pieces_per_word:.3f}",
-        f"[UNK]            {vocabulary.unknown_words:,} words, {vocabulary.unknown_share:.4%}",
+        f"[UNK]            {vocabulary.unknown_words:,} words, "
+        f"{vocabulary.unknown_words / vocabulary.words:.4%}",
         f"characters       {vocabulary.characters:,}, "
         f"{vocabulary.character_coverage:.4%} of them covered",
         f"left out         {len(left_out):,} different characters"
@@ -332,9 +290,6 @@ def cut(word: str, vocabulary: Set[str], longest: int = MAX_WORD_CHARACTERS) -> 
 
     This is the reference's WordpieceTokenizer. A piece that continues a word is cut too. Empty
     where no piece fits: the word is [UNK].
-
-    >>> cut("cats", {"c", "ca", "##t", "##s"}), cut("##ts", {"##t", "##s"}), cut("dog", {"d"})
-    (['ca', '##t', '##s'], ['##t', '##s'], [])
     """
     pieces = []
     mark = CONTINUATION if word.startswith(CONTINUATION) else ""

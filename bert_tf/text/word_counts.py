@@ -37,19 +37,7 @@ def count_words(
 
     Words are cleaned. Words of over 200 characters, which the tokenizer turns into [UNK] with any
     vocabulary, are counted together as UNSPELLABLE. Tokens that the tokenizer keeps whole are no
-    words.
-
-    >>> _ = Path("corpus.txt").write_text("The cat sat. The dog sat.")
-    >>> count_words([Path("corpus.txt")], TokenizerSettings()).most_common(3)
-    [('the', 2), ('sat', 2), ('.', 2)]
-
-    Args:
-        files: the files, in any order; the counts do not depend on it.
-        settings: of the `Tokenizer`.
-        progress: called with the bytes read, counted as they are stored on the disk.
-
-    Raises:
-        UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).
+    words. `progress` gets the bytes read, counted as they are stored on the disk.
     """
     counts: Counter[str] = Counter()
     sizes = [_size(file) for file in files]
@@ -62,11 +50,7 @@ def count_words(
 
 
 def count_words_of_texts(texts: Iterable[str], settings: TokenizerSettings) -> Counter[str]:
-    """As `count_words`, of an iterable of texts.
-
-    >>> count_words_of_texts(["The café.", "the CAFE"], TokenizerSettings()).most_common()
-    [('the', 2), ('cafe', 2), ('.', 1)]
-    """
+    """As `count_words`, of an iterable of texts."""
     counts: Counter[str] = Counter()
     lines: list[str] = []
     characters = 0
@@ -134,11 +118,10 @@ def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
 
 @functools.cache
 def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
-    """A function from texts to their words.
+    """A function from texts, string [batch], to their words.
 
-    It takes string [batch], and returns the cleaned texts in parts, string [parts], then the bytes
-    in their part where the words start and end, int64 [words], and how many words each part has,
-    int64 [parts].
+    It returns the cleaned texts in parts, string [parts], then the bytes in their part where the
+    words start and end, int64 [words], and how many words each part has, int64 [parts].
     """
     # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
     op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])
