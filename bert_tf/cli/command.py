@@ -48,23 +48,26 @@ class Parser(argparse.ArgumentParser):
 
 # Adds an option, or several, to a parser or to a group of one.
 Option = Callable[[Any], object]
+# The types of the values that these letters stand for.
+_NUMBERS = {"N": int, "P": float, "X": float}
 
 
 def option(declaration: str, help: str, **settings: Any) -> Option:
     """An option as the help shows it: "--out FILE", "--cased" or, by its place, "model MODEL".
 
-    Args:
-        declaration: its name, and the metavar of its value; N is a whole number. A name alone is a
-            switch, unless it has `choices`.
-        help: as for argparse, which also takes the `settings`.
+    N is a whole number, P or X any number; dots stand for one value or more. A name alone is a
+    switch, unless it has `choices`.
     """
     name, _, metavar = declaration.partition(" ")
+    if metavar.endswith("..."):
+        metavar = metavar.removesuffix("...")
+        settings["nargs"] = "+"
     if metavar:
         settings["metavar"] = metavar
     elif "choices" not in settings:
         settings["action"] = "store_true"
-    if metavar == "N":
-        settings["type"] = int
+    if metavar in _NUMBERS:
+        settings["type"] = _NUMBERS[metavar]
     return lambda parser: parser.add_argument(name, help=help, **settings)
 
 
@@ -96,8 +99,7 @@ def run(
 ) -> int:
     """Runs a command; returns the exit code of the process, one of those that the help lists.
 
-    `work` gets the arguments without `--quiet`. Each line of an error begins with `program`;
-    `stopped` is printed after Ctrl-C.
+    `work` gets the arguments without `--quiet`; `stopped` is printed after Ctrl-C.
     """
 
     def say(message: str) -> None:

@@ -298,13 +298,26 @@ def convert(arguments: argparse.Namespace) -> None:
     if arguments.verify and arguments.to != "model_garden":
         raise UserError("--verify requires --to model_garden; remove --verify")
     from bert_tf.checkpoints import conversion, model_garden_classes
+    from bert_tf.io.remote import fetched
     from bert_tf.tasks import from_checkpoint
 
     if arguments.verify:
         model_garden_classes.require()  # reports a missing package before the work
-    conversion.convert(arguments.source, arguments.destination, arguments.to, from_checkpoint.find)
-    if arguments.verify:
-        _verify(arguments.destination)
+    folder = arguments.destination
+    conversion.convert(arguments.source, folder, arguments.to, from_checkpoint.find)
+    if not arguments.verify:
+        return
+    checkpoint = from_checkpoint.find(folder)
+    model = from_checkpoint.build(checkpoint, folder)
+    checkpoint.fill(model)
+    difference = model_garden_classes.verify(fetched(folder), checkpoint.description, model)
+    if not difference <= model_garden_classes.TOLERANCE:
+        raise UserError(
+            f"Model Garden's outputs for {folder} differ from those of bert_tf by "
+            f"{difference:.2g}, more than {model_garden_classes.TOLERANCE:.0e}; see the warnings "
+            "above"
+        )
+    print(f"Model Garden opens {folder}; the outputs differ by at most {difference:.1e}")
 
 
 def push(arguments: argparse.Namespace) -> None:
@@ -317,28 +330,6 @@ def push(arguments: argparse.Namespace) -> None:
     from bert_tf.runs.publishing import push as publish
 
     publish(**vars(arguments))
-
-
-def _verify(folder: str) -> None:
-    """Prints the largest difference between the outputs of Model Garden's classes and ours.
-
-    Raises UserError if the difference is too large.
-    """
-    from bert_tf.checkpoints import model_garden_classes
-    from bert_tf.io.remote import fetched
-    from bert_tf.tasks import from_checkpoint
-
-    checkpoint = from_checkpoint.find(folder)
-    model = from_checkpoint.build(checkpoint, folder)
-    checkpoint.fill(model)
-    difference = model_garden_classes.verify(fetched(folder), checkpoint.description, model)
-    if not difference <= model_garden_classes.TOLERANCE:
-        raise UserError(
-            f"Model Garden's outputs for {folder} differ from those of bert_tf by "
-            f"{difference:.2g}, more than {model_garden_classes.TOLERANCE:.0e}; see the warnings "
-            "above"
-        )
-    print(f"Model Garden opens {folder}; the outputs differ by at most {difference:.1e}")
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -400,7 +391,6 @@ def inspect(arguments: argparse.Namespace) -> None:
     from bert_tf.interpret import inspect as write
     from bert_tf.interpret import rows_of
 
-    texts = ("text", "text_a", "text_b", "question", "context", "query")
-    lists = ("choices", "passages", "candidates")
-    rows = rows_of({name: getattr(arguments, name) for name in (*texts, *lists)})
+    columns = "text text_a text_b question context query choices passages candidates".split()
+    rows = rows_of({name: getattr(arguments, name) for name in columns})
     write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)

@@ -112,18 +112,7 @@ def _kind(name: str) -> TypeAdapter | None:
 
 
 def checked_argument(name: str, value: Any) -> Any:
-    """An argument as plain Python: numbers of NumPy are converted.
-
-    >>> checked_argument("epochs", np.int64(3)), checked_argument("callbacks", [])
-    (3, [])
-    >>> checked_argument("learning_rate", float("nan"))
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: learning_rate must be a finite number, got NaN
-
-    Raises:
-        UserError: an argument of that name cannot have this value.
-    """
+    """An argument as plain Python; a UserError if one of that name cannot have this value."""
     kind = _kind(name)
     if kind is None or name == "learning_rate" and callable(value):
         return value

@@ -40,7 +40,6 @@ class Imported(Section):
         return getattr(self.name, "place", "train")
 
     def find(self) -> Callable[..., Any]:
-        """What has the name, imported. Raises UserError if that fails."""
         try:
             return pkgutil.resolve_name(self.name)
         except Exception as error:
@@ -50,11 +49,7 @@ class Imported(Section):
             ) from error
 
     def make(self, kind: type, values: Mapping[str, Any], **given: Any) -> Any:
-        """The object, of the class `kind`, from the arguments of the file and those `given`.
-
-        Raises:
-            UserError: it cannot be imported or made, or has another class.
-        """
+        """The object, of the class `kind`, from the arguments of the file and those `given`."""
         try:
             made = self.find()(**_filled(self.arguments, values), **given)
         except UserError:

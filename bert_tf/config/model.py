@@ -49,11 +49,7 @@ class TokenizerConfig(Section):
 
     @property
     def settings(self) -> TokenizerSettings:
-        """The settings of a run that has started, which decides `lower_case` if it is null.
-
-        Raises:
-            UserError: `lower_case` is null, or a value is none that a tokenizer has.
-        """
+        """The settings of a run that has started, which decides `lower_case` if it is null."""
         if self.lower_case is None:
             raise UserError(
                 "tokenizer.lower_case cannot be derived from the vocabulary; set it to true or "

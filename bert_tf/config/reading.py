@@ -86,11 +86,7 @@ def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
 def load_config_for(
     command: str, kind: type[Kind], path: str | os.PathLike, overrides: Sequence[str] = ()
 ) -> Kind:
-    """Like `load_config`, for a command that takes configurations of one kind.
-
-    Raises:
-        UserError: as `load_config`; the task is one of another command, or an extra is missing.
-    """
+    """Like `load_config`, for a command that takes configurations of one kind."""
     config = load_config(path, overrides)
     if not isinstance(config, kind):
         other = "finetune" if issubclass(kind, PretrainingRun) else "pretrain"
@@ -127,24 +123,22 @@ def _task_of_teacher(tree: Tree) -> str:
     place = tree.place(("task",))
     if not isinstance(teacher, str):
         raise UserError(f"{place}: task distillation requires a teacher; set distillation.teacher")
+    # This imports TensorFlow.
+    from bert_tf.checkpoints import reading
+    from bert_tf.tasks import keras_files
+
     path = TypeAdapter(FilePath).validate_python(teacher)
-    family = registry.family_of(_model_at(path))
+    if path.endswith(keras_files.SUFFIX):
+        model = type(keras_files.read(local_path(path))).__name__
+    else:
+        model = reading.find(path).description.model
+    family = registry.family_of(model)
     if family is None or family.config is None:
         raise UserError(
             f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; name "
             "a fine-tuned model"
         )
     return family.name
-
-
-def _model_at(path: str) -> str:
-    """The class of the model of a checkpoint or a `.keras` file; this imports TensorFlow."""
-    from bert_tf.checkpoints import reading
-    from bert_tf.tasks import keras_files
-
-    if path.endswith(keras_files.SUFFIX):
-        return type(keras_files.read(local_path(path))).__name__
-    return reading.find(path).description.model
 
 
 def _searched(tree: Tree) -> dict[str, list | Range]:

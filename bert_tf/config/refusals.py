@@ -96,10 +96,7 @@ def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
 
 
 def _nearest(unknown: Keys, valid: list[Keys]) -> Keys:
-    """The most similar name, where one of the same section counts for a little more.
-
-    Initials are as good as the name: lr is learning_rate.
-    """
+    """The most similar key; the same section counts a little more, and lr is learning_rate."""
 
     def similarity(keys: Keys) -> float:
         matcher = difflib.SequenceMatcher(None, unknown[-1][:_SHOWN], keys[-1])

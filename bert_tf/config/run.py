@@ -88,11 +88,7 @@ class RunConfig(Section):
         return [self.trial(dict(zip(self.searched, each, strict=True))) for each in values]
 
     def trial(self, values: Mapping[str, Any]) -> Self:
-        """One run of a search, with these values of keys of `train`.
-
-        Raises:
-            pydantic.ValidationError: they do not go together.
-        """
+        """One run of a search; pydantic's ValidationError if the values do not go together."""
         train = type(self.train).model_validate(dict(self.train) | dict(values))
         update = {"train": train, **({"search": None} if hasattr(self, "search") else {})}
         return self.model_copy(update=update).searching({})

@@ -52,9 +52,6 @@ class Section(pydantic.BaseModel):
 
     It is immutable and refuses unknown keys. It converts whole numbers to floats and lists to
     tuples, and nothing else.
-
-    Raises:
-        pydantic.ValidationError: an unknown or missing key, or a value that does not fit.
     """
 
     model_config = pydantic.ConfigDict(
@@ -62,7 +59,6 @@ class Section(pydantic.BaseModel):
     )
 
     def is_default(self, key: str) -> bool:
-        """Whether a key has its default."""
         return getattr(self, key) == type(self).model_fields[key].default
 
     @pydantic.model_validator(mode="before")

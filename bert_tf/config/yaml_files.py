@@ -60,11 +60,7 @@ class Tree:
 
 
 def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
-    """The file's keys over those of the file named by its `base`, if any, which may have its own.
-
-    Raises:
-        UserError: a file that is missing, empty, not UTF-8, not YAML, or inherits from itself.
-    """
+    """The file's keys over those of the file that its `base` names, if any."""
     path = Path(path)
     if path.resolve() in inheriting:
         raise UserError(f"{path}: the file inherits from itself; change its key base")
@@ -86,14 +82,7 @@ def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
 
 
 def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configuration file") -> Path:
-    """The file at a path that starts from `folder` or, if there is none, the experiment so named.
-
-    >>> find("glue/cola").relative_to(EXPERIMENTS).as_posix()
-    'glue/cola.yaml'
-
-    Raises:
-        UserError: there is neither; `what` is the file's role in the message.
-    """
+    """The file at a path that starts from `folder` or, without one, the experiment of that name."""
     path = fetched(name if is_remote(name) else folder / name, is_file=True)
     name = os.fspath(name)
     if os.path.lexists(path) and not os.path.isdir(path):
@@ -114,21 +103,17 @@ def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configurat
 
 
 def read_setting(setting: str) -> Tree:
-    """One `section.key=value` of the command line; the value is YAML, and paths start from here.
-
-    Raises:
-        UserError: no `=`, an empty key, or a value that is not YAML.
-    """
+    """One `section.key=value` of the command line; the value is YAML, and paths start from here."""
     name, equals, text = setting.partition("=")
     keys = tuple(name.split("."))
     if not equals or not all(keys):
         raise UserError(f"--set {setting}: expected KEY=VALUE, as in --set train.seed=1")
     place = f"--set {setting}"
-    value, _ = _parse(text, place, Path.cwd(), with_line=False)
+    value, node = _parse(text, place, Path.cwd(), with_line=False)
+    places = dict.fromkeys([each for each, _ in _lines(node, keys)] or [keys], place)
     for key in reversed(keys[1:]):
         value = {key: value}
-    values = {keys[0]: value}
-    return Tree(values, {leaf: place for leaf in _leaves(values)})
+    return Tree({keys[0]: value}, places)
 
 
 def write(values: dict) -> str:
@@ -255,15 +240,6 @@ def _lines(node: yaml.Node | None, keys: Keys = ()) -> Iterator[tuple[Keys, int]
         for key, value in node.value:
             yield (*keys, key.value), _line(key)
             yield from _lines(value, (*keys, key.value))
-
-
-def _leaves(values: object, keys: Keys = ()) -> Iterator[Keys]:
-    """The keys that hold something else than keys."""
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from _leaves(value, (*keys, key))
-    else:
-        yield keys
 
 
 def _merged(old: dict, new: dict) -> dict:

@@ -152,11 +152,7 @@ class _Data:
         return [local_path(path) for path in ([found] if isinstance(found, str) else found)]
 
     def teaching(self, config: FinetuningRun, model: TaskModel) -> Teaching | None:
-        """What the model of a trial learns from its teacher, if it has one.
-
-        Raises:
-            UserError: there is no such teacher, or it does not fit the model.
-        """
+        """What the model of a trial learns from its teacher, if it has one."""
         settings, dtype = config.distillation, POLICIES[config.train.precision]
         if settings is None:
             return None
@@ -171,7 +167,6 @@ class _Data:
 
     @functools.cached_property
     def dev_fingerprint(self) -> str:
-        """What identifies the dev data."""
         return of_files(self.task.sources("dev"))
 
 

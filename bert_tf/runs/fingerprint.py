@@ -60,11 +60,7 @@ def of_weights(model: keras.Model) -> str:
 
 
 def of_files(paths: Iterable[Path]) -> str:
-    """The fingerprint of files by content, and of other sources, such as a split of TFDS, by name.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
+    """The fingerprint of files by content, and of others, such as a split of TFDS, by name."""
     contents = []
     for path in paths:
         try:
@@ -80,11 +76,7 @@ def of_sizes(files: Iterable[Path]) -> str:
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
-    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change.
-
-    Raises:
-        UserError: as `open_corpus`.
-    """
+    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change."""
     data, corpus = config.data, open_corpus(config)
     files = corpus.parts if isinstance(corpus, Corpus) else getattr(corpus, "files", ())
     if files:

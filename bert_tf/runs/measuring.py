@@ -36,12 +36,7 @@ def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]
 
 
 def milliseconds(calls: Mapping[str, Call], rows: int, rounds: int = 5) -> dict[str, float]:
-    """The median time of a row by each call; the calls take turns, the first round is not counted.
-
-    >>> found = milliseconds({"idle": lambda row: time.sleep(0.002)}, rows=3)
-    >>> found["idle"] > 1.9
-    True
-    """
+    """The median time of a row by each call; the calls take turns, after a first round."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(rounds + 1):
         for name, call in calls.items():

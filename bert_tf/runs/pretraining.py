@@ -100,12 +100,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
 
 
 def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
-    """Losses and accuracies of both heads on the batches, and the masked LM's perplexity.
-
-    Args:
-        model: prepared for the devices that have parts of the batches.
-        batches: endless, of which the first twenty are taken.
-    """
+    """Losses and accuracies of both heads on twenty batches, and the masked LM's perplexity."""
     # A model of its own for evaluation would double the memory; the means are the same objects.
     results = model.evaluate(batches, steps=_DEV_STEPS, verbose=0, return_dict=True)
     model.reset_metrics()

@@ -53,18 +53,6 @@ def push(
 
     Embedders and re-rankers are written for sentence-transformers, all else for transformers.
     Settings that the format lacks are in an extra key, so that `bert_tf.load` opens the same model.
-
-    Args:
-        source: a run folder, a `.keras` file, or a checkpoint of any format.
-        target: "hf://org/name", with "@branch" at its end or not.
-        dry_run: prints the files and the card, and uploads nothing.
-        private: whether a repository that is new is private.
-        revision: the branch, which is made if it is new; None is that of `target`, or "main".
-        license: the Hub's name of a license; None is that of the card next to the checkpoint.
-
-    Raises:
-        UserError: the target has another form, the model cannot be read or written so, nobody is
-            logged in or may write there, or the Hub cannot be reached.
     """
     match = _TARGET.fullmatch(target)
     if not match or revision not in (None, match[2] or revision):

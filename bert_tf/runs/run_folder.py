@@ -63,11 +63,7 @@ class RunFolder(Generic[Config]):
 
     @functools.cached_property
     def initial(self) -> Checkpoint | None:
-        """The checkpoint that the weights start from, opened once; None where all are new.
-
-        Raises:
-            UserError: as `reading.find`.
-        """
+        """The checkpoint that the weights start from, opened once; None where all are new."""
         return self._find(self.config)
 
     @staticmethod
@@ -80,9 +76,6 @@ class RunFolder(Generic[Config]):
         with other values of what it searches. A run that has saved nothing starts anew if the
         configuration or the vocabulary has changed. `find` opens its initial checkpoint; the trials
         of a search share the search's.
-
-        Raises:
-            UserError: the folder cannot be written, or holds a run of another configuration.
         """
         path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
@@ -115,11 +108,7 @@ class RunFolder(Generic[Config]):
 
     @staticmethod
     def open(path: str | os.PathLike) -> "RunFolder[RunConfig]":
-        """A run that was started before.
-
-        Raises:
-            UserError: `path` is not a run folder.
-        """
+        """A run that was started before."""
         path = fetched(path, without=CHECKPOINTS)
         try:
             is_run = (path / CONFIG_FILE).is_file()
@@ -134,12 +123,7 @@ class RunFolder(Generic[Config]):
     def shared(
         path: str | os.PathLike, config: Kind, cluster: Cluster
     ) -> Iterator["RunFolder[Kind]"]:
-        """The run that all processes of a cluster work on; only the chief starts it, and writes.
-
-        Raises:
-            UserError: as `start` and `in_use`; a worker does not see the folder, or was given
-                another configuration.
-        """
+        """The run that all processes of a cluster work on; only the chief starts it, and writes."""
         started: list[RunFolder[Kind]] = []
         with contextlib.ExitStack() as stack:
 
@@ -175,11 +159,7 @@ class RunFolder(Generic[Config]):
     @staticmethod
     @contextlib.contextmanager
     def in_use(path: str | os.PathLike) -> Iterator[None]:
-        """Locks the run in the folder `path` for this process.
-
-        Raises:
-            UserError: another process is at it, or the folder cannot be written.
-        """
+        """Locks the run in the folder `path` for this process."""
         path = local_path(path)
         lock = path / _LOCK_FILE
         with explained(path):

@@ -79,13 +79,7 @@ def evaluate(
 def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Task, TaskModel]:
     """The task of a run, and its model as trained so far.
 
-    Args:
-        precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
-            which the metrics are those of the run.
-
-    Raises:
-        UserError: it is a run of pre-training, there is no checkpoint, or its vocabulary is not the
-            one it was trained with.
+    None is the precision in which the weights were trained, with which the metrics are the run's.
     """
     config = run.trained_with
     if not isinstance(config, FinetuningRun):
@@ -116,11 +110,7 @@ def score(
 def more_metrics(
     named: Sequence[Imported], model: TaskModel, files: Mapping[str, Any]
 ) -> Callable[[dict[str, float]], dict[str, float]]:
-    """A function that adds metrics of other packages on the dev files to those of the task.
-
-    Raises:
-        UserError: one of them cannot be made; the function, if one does not fit the task.
-    """
+    """A function that adds metrics of other packages on the dev files to those of the task."""
     made = [(each, each.make(keras.metrics.Metric, {})) for each in named]
     encoded = {ending: model.examples(rows) for ending, rows in files.items() if named}
     outputs = tf.function(functools.partial(model, training=False), reduce_retracing=True)

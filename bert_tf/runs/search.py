@@ -61,9 +61,6 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
     """Makes sure that all trials of a search use the same sources, however often it is resumed.
 
     These are fingerprints by name.
-
-    Raises:
-        UserError: some trials were run on other sources. Older versions did not record all sources.
     """
     file = run.path / _SOURCES_FILE
     if not (run.has_saved and file.exists()):
@@ -88,9 +85,6 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     configuration of the best trial, whose metrics are returned. That is the trial with the highest
     `best_metric`; among equals, with the lowest loss. Trials whose loss is no longer a number have
     a line without metrics.
-
-    Raises:
-        UserError: as `finetune`; every trial diverged.
     """
     trials: list[Trial] = []
     configs = run.config.trials()
@@ -132,10 +126,7 @@ def in_one_line(settings: Mapping[str, object]) -> str:
 
 
 def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
-    """Gives the run the checkpoint, predictions, configuration and metrics of its best trial.
-
-    Raises UserError if somebody has removed the checkpoint.
-    """
+    """Gives the run the checkpoint, predictions, configuration and metrics of its best trial."""
     trial, is_still_the_best = best.folder, run.trained_with == best.config
     places = [run.checkpoints, run.predictions]
     if is_still_the_best and of_run.step_folders(run.checkpoints):

@@ -48,11 +48,7 @@ def fixed_length(settings: TrainConfig) -> int | None:
 
 
 def make_encoder(run: Run, tokenizer: Tokenizer) -> Encoder:
-    """An encoder with new weights.
-
-    Raises:
-        UserError: as `encoder_config` and `check_lengths`.
-    """
+    """An encoder with new weights."""
     sizes, settings = encoder_config(run, tokenizer), run.config.train
     check_lengths(settings, sizes)
     layout = "unpadded" if fixed_length(settings) is None else "padded"
@@ -60,11 +56,7 @@ def make_encoder(run: Run, tokenizer: Tokenizer) -> Encoder:
 
 
 def encoder_config(run: Run, tokenizer: Tokenizer) -> EncoderConfig:
-    """The sizes of a run's encoder: the configuration's, or its checkpoint's.
-
-    Raises:
-        UserError: sizes do not go together, or vocabulary and checkpoint do not.
-    """
+    """The sizes of a run's encoder: the configuration's, or its checkpoint's."""
     initial, model = run.initial, run.config.model
     sizes: dict[str, Any] = {}
     if initial is not None:

@@ -59,20 +59,9 @@ def shrink(
 ) -> list[Stage]:
     """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
 
-    Started again, it goes on where it stopped. `lengths` and `calibration` are those of
+    Started again, it goes on where it stopped. `out` is the folder of the student's run. `settings`
+    are laid over those of the teacher's run. `precision`, `lengths` and `calibration` are those of
     `bert_tf.export.run.export_run`.
-
-    Args:
-        out: the folder of the student's run; `model.tflite`, `shrink.md`, `shrink.json` and
-            `shrink.png` are written there too.
-        precision: of the file: "float32", "float16" or "int8".
-        settings: settings laid over those of the teacher's run, as in ["train.epochs=5"].
-
-    Returns:
-        The stages, the teacher first.
-
-    Raises:
-        UserError: there is no such run, its model has not more layers, or a setting does not fit.
     """
     teacher = RunFolder.open(path)
     if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:

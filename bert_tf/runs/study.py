@@ -62,10 +62,6 @@ def search(
     It writes `search.tsv`, with the trials of all workers, and `best.yaml`, as a grid does. The
     best trial has the highest `metric` of those that were not pruned and whose folders are on this
     machine. `sources` are fingerprints of the data.
-
-    Raises:
-        UserError: Optuna is not installed, its storage cannot be opened, as `finetune`, or no trial
-            came to its end.
     """
     settings, searched = run.config.search or SearchConfig(), run.config.searched
     optuna, study = _opened(run, settings, sources)

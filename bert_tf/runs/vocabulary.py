@@ -35,9 +35,6 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
     """The opened checkpoint that a run starts from; None if all weights are new.
 
     For a student that starts from its teacher, it has some of the teacher's layers.
-
-    Raises:
-        UserError: as `reading.find`; or the teacher has too few layers.
     """
     if not config.source:
         return None
@@ -53,10 +50,6 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
     """The configuration with its tokenizer's settings, and the text of its vocabulary file.
 
     If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
-
-    Raises:
-        UserError: the vocabulary or the checkpoint that the configuration names is missing or
-            damaged.
     """
     choice, checkpoint = config.tokenizer, find(config)
     settings: dict[str, Any] = {}

@@ -196,9 +196,7 @@ class Tokenizer:
         if not tokens:
             return self
         for place, token in enumerate(tokens):
-            wrong = _wrong_token(token)
-            if wrong or token in tokens[:place]:
-                wrong = wrong or "is listed twice; remove one of them"
+            if wrong := _wrong_token(token, tokens[:place]):
                 raise UserError(f"the token {token!r} cannot be added, because it {wrong}")
         new = [token for token in tokens if token not in self.settings.added_tokens]
         settings = dataclasses.replace(
@@ -370,7 +368,7 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     return cleaned
 
 
-def _wrong_token(token: Any) -> str | None:
+def _wrong_token(token: Any, before: Sequence[Any]) -> str | None:
     """Why a token cannot be added, in words; None if it can."""
     if not isinstance(token, str):
         return "is not a text; give texts such as '<e1>'"
@@ -382,7 +380,7 @@ def _wrong_token(token: Any) -> str | None:
         return "is a special token; set special_tokens='whole' to find it in text"
     if any("\ud800" <= each <= "\udfff" for each in token):
         return "has half of a surrogate pair, which no UTF-8 text has; correct it"
-    return None
+    return "is listed twice; remove one of them" if token in before else None
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:

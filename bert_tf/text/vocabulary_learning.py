@@ -193,7 +193,12 @@ def character_pieces(
         return [piece for piece in pieces if piece not in known]
 
     costs = [len(new_pieces(character)) for character in ranked]
-    spelled = _words_spelled(ranked, word_counts)
+    # How many words the first of the ranked characters spell, the first two, and so on.
+    rank = {character: number for number, character in enumerate(ranked)}
+    spelled_from = [0] * len(ranked)
+    for word, count in word_counts.items():
+        spelled_from[max(rank[character] for character in word)] += count
+    spelled = list(accumulate(spelled_from))
 
     def needed(share_of_words: float) -> int:
         return bisect_left(spelled, share_of_words * spelled[-1]) + 1
@@ -216,15 +221,6 @@ def character_pieces(
             kept += 1
     pieces = [piece for character in sorted(ranked[:kept]) for piece in new_pieces(character)]
     return tuple(sorted(pieces, key=lambda piece: len(piece) > 1))
-
-
-def _words_spelled(ranked: list[str], word_counts: Mapping[str, int]) -> list[int]:
-    """How many words the first of the `ranked` characters spell, the first two, and so on."""
-    rank = {character: number for number, character in enumerate(ranked)}
-    spelled_from = [0] * len(ranked)
-    for word, count in word_counts.items():
-        spelled_from[max(rank[character] for character in word)] += count
-    return list(accumulate(spelled_from))
 
 
 def coverage_report(vocabulary: LearnedVocabulary) -> str:

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import open_maybe_gzipped
+from bert_tf.io.files import check_there, open_maybe_gzipped
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import characters, cleaning
 
@@ -40,7 +40,9 @@ def count_words(
     words. `progress` gets the bytes read, counted as they are stored on the disk.
     """
     counts: Counter[str] = Counter()
-    sizes = [_size(file) for file in files]
+    for file in files:
+        check_there(file, "text file")
+    sizes = [file.stat().st_size for file in files]
     for before, file in zip(accumulate(sizes, initial=0), files, strict=False):
         for text, position in _blocks(file):
             counts.update(_words(text.split("\n"), settings))
@@ -63,15 +65,6 @@ def count_words_of_texts(texts: Iterable[str], settings: TokenizerSettings) -> C
     if lines:
         counts.update(_words(lines, settings))
     return counts
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        raise UserError(f"text file not found: {file}") from None
-    except OSError as error:
-        raise UserError(f"text file cannot be read: {file} ({error.strerror})") from None
 
 
 def _blocks(file: Path) -> Iterator[tuple[str, int]]:
