@@ -21,10 +21,7 @@ exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises UserError; its help ends with examples and exit codes.
-
-    Every command has the option `--quiet`. It may stand before or after the name of a subcommand.
-    """
+    """An argparse parser that raises UserError; its help ends with examples and exit codes."""
 
     def __init__(self, epilog: str = "", **kwargs: Any):
         super().__init__(
@@ -97,10 +94,7 @@ def run(
     work: Callable[[argparse.Namespace], object],
     stopped: str,
 ) -> int:
-    """Runs a command; returns the exit code of the process, one of those that the help lists.
-
-    `work` gets the arguments without `--quiet`; `stopped` is printed after Ctrl-C.
-    """
+    """Runs a command, and prints its error if it has one; returns the exit code of the process."""
 
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)

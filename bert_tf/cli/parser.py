@@ -1,7 +1,4 @@
-"""The command line `bert-tf COMMAND`, or `python -m bert_tf COMMAND`: its options.
-
-`bert_tf.cli.commands` has the commands themselves; their docstrings are the help.
-"""
+"""The options of `bert-tf COMMAND`, or `python -m bert_tf COMMAND`; `commands` has the commands."""
 
 import argparse
 import inspect

@@ -26,10 +26,7 @@ _FREE = (
 
 
 def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:
-    """The keys, such as "train.seed", whose values are not the same and have to be, with both.
-
-    Keys that both search in a grid may differ: finished trials stay as they are.
-    """
+    """The keys, such as "train.seed", whose values are not the same and have to be, with both."""
     if type(old) is not type(new):
         return {"task": (old.task, new.task)}
     before, after = _flat_pair(old, new)

@@ -36,8 +36,7 @@ def mistake(
 ) -> tuple[Keys, str]:
     """The first mistake that pydantic found in `values` as a `section`: its keys and a sentence.
 
-    Unknown keys come before other mistakes. Where a value may be of several types, the sentence
-    names those that it comes closest to. The keys of the sentence begin with those `within`.
+    Unknown keys come before other mistakes. The keys of the sentence begin with those `within`.
     """
     errors = error.errors(include_url=False)
     unknown = [each for each in errors if each["type"] == "extra_forbidden"]

@@ -67,10 +67,7 @@ class RunConfig(Section):
 
     @property
     def searched(self) -> dict[str, tuple | Range]:
-        """The keys of `train` that are lists or ranges in the file, with their values.
-
-        The run is a search over their combinations. `train` holds the first value of each.
-        """
+        """The lists and ranges of the file under `train`, which holds the first value of each."""
         return self._search
 
     def searching(self, search: dict[str, tuple | Range]) -> Self:
@@ -80,10 +77,7 @@ class RunConfig(Section):
         return copy
 
     def trials(self) -> list[Self]:
-        """A search as the single runs it is made of, the last key changing fastest.
-
-        A range counts as its ends. A configuration without a search is its own only trial.
-        """
+        """A search as single runs, the last key changing fastest; a range counts as its ends."""
         values = itertools.product(*map(some_of, self.searched.values()))
         return [self.trial(dict(zip(self.searched, each, strict=True))) for each in values]
 

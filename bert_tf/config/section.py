@@ -50,8 +50,7 @@ Weight = Annotated[float, Field(ge=0)]
 class Section(pydantic.BaseModel):
     """A section of a file. Its fields are the keys; the text below a field describes it.
 
-    It is immutable and refuses unknown keys. It converts whole numbers to floats and lists to
-    tuples, and nothing else.
+    It converts whole numbers to floats and lists to tuples, and nothing else.
     """
 
     model_config = pydantic.ConfigDict(

@@ -3,8 +3,7 @@
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
 1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words. A
 key given twice is an error, where PyYAML lets the last one win; so is an alias, which can make a
-small file unfold without end. A file inherits from another one by `base: other.yaml`, or from an
-experiment by its name.
+small file unfold without end.
 """
 
 import dataclasses
@@ -38,10 +37,7 @@ class Text(str):
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """Nested dictionaries, and for every key where it was set: `file:line` or `--set …`.
-
-    The key () is the whole file.
-    """
+    """Nested dictionaries, and where each key was set: `file:line` or `--set …`; () is the file."""
 
     values: dict
     places: dict[Keys, str]

@@ -119,8 +119,7 @@ class _Data:
     def examples(self, model: TaskModel) -> tuple[TrainingRows, str]:
         """The training rows encoded for `model`, and their fingerprint.
 
-        All trials have the same rows, labels and tokenizer, so models with the same settings have
-        the same examples.
+        Models with the same settings have the same examples: all else is the same in all trials.
         """
         settings = str(model.settings)
         if settings not in self._examples:
@@ -310,10 +309,7 @@ def _finetune(
 
 
 def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:
-    """Raises a UserError if a batch of any trial is larger than the data.
-
-    Trials with another `train.max_length` may have other examples, and are left to themselves.
-    """
+    """Raises a UserError if a batch of any trial with these examples is larger than the data."""
     rows, length = len(examples.lengths), task.config.train.max_length
     largest = max(each.train.batch_size for each in trials if each.train.max_length == length)
     if largest > rows:

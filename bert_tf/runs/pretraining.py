@@ -146,10 +146,7 @@ def _open_parts(
 
 
 def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -> None:
-    """Removes tokens of another text or vocabulary than the run has now.
-
-    A run that has saved something keeps its tokens, even if the text changes.
-    """
+    """Removes tokens of another text or vocabulary than the run has now."""
     if run.config.data.format in (TOKEN_SHARDS, TFRECORD):
         return
     source = fingerprint.of_corpus(run.config, tokenizer)
@@ -188,10 +185,7 @@ def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster)
 def _dev_batches(
     data: ShardData | RecordData, steps: int, part: int, parts: int
 ) -> tf.data.Dataset:
-    """The batches to evaluate on, repeated; one device of several gets `part::parts` of each.
-
-    Training ends after `steps` updates.
-    """
+    """The batches to evaluate on, repeated; one device of several gets `part::parts` of each."""
     dev = data.dev_dataset(_DEV_STEPS, part, parts)
     if dev is None:
         logger.info("no text is held out; evaluation uses the next training batches instead")

@@ -74,8 +74,7 @@ class RunFolder(Generic[Config]):
 
         A run that has saved something goes on with its own copy of the vocabulary, a search also
         with other values of what it searches. A run that has saved nothing starts anew if the
-        configuration or the vocabulary has changed. `find` opens its initial checkpoint; the trials
-        of a search share the search's.
+        configuration or the vocabulary has changed. The trials of a search share its `find`.
         """
         path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
@@ -189,10 +188,7 @@ class RunFolder(Generic[Config]):
         return from_checkpoint.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
-        """Writes the final metrics, which mark a run as finished, and logs them.
-
-        Also logs the time since the last update, which was `updated` by `time.monotonic`.
-        """
+        """Writes the final metrics, which mark a run as finished; `updated` is by `monotonic`."""
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
         if updated is not None:

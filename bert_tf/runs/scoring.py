@@ -77,10 +77,7 @@ def evaluate(
 
 
 def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Task, TaskModel]:
-    """The task of a run, and its model as trained so far.
-
-    None is the precision in which the weights were trained, with which the metrics are the run's.
-    """
+    """The task of a run, and its model as trained so far, by default in the run's precision."""
     config = run.trained_with
     if not isinstance(config, FinetuningRun):
         raise UserError(f"{run.path} is a {config.task} run; its metrics are in metrics.json")

@@ -1,8 +1,7 @@
 """A search: every combination of the lists under `train`, and the best of them kept.
 
-Where `train.seed` is one of the lists, its values are repetitions: settings are compared by their
-mean over the seeds, and of the best settings the best run is kept. A setting of which a seed has
-diverged comes behind those of which none has.
+Where `train.seed` is one of the lists, settings are compared by their mean over the seeds, and of
+the best settings the best run is kept. A setting of which a seed has diverged comes behind others.
 """
 
 import csv
@@ -58,10 +57,7 @@ class Trial:
 
 
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
-    """Makes sure that all trials of a search use the same sources, however often it is resumed.
-
-    These are fingerprints by name.
-    """
+    """A UserError if a search is resumed with other sources, which are fingerprints by name."""
     file = run.path / _SOURCES_FILE
     if not (run.has_saved and file.exists()):
         write_text(file, json.dumps(sources, indent=2) + "\n")
@@ -79,12 +75,9 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
 def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) -> dict[str, float]:
     """Runs every trial of the run's configuration, and makes the run the best of them.
 
-    Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
-    one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
-    far, `summary.tsv` mean and standard deviation over the seeds of each setting, `best.yaml` the
-    configuration of the best trial, whose metrics are returned. That is the trial with the highest
-    `best_metric`; among equals, with the lowest loss. Trials whose loss is no longer a number have
-    a line without metrics.
+    Each trial is a run folder under `trials`; of a finished one only the checkpoint with its final
+    weights stays. `search.tsv` has a line for each trial so far, `summary.tsv` mean and standard
+    deviation over the seeds of each setting, `best.yaml` the configuration of the best trial.
     """
     trials: list[Trial] = []
     configs = run.config.trials()
@@ -148,10 +141,7 @@ def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
 
 
 def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
-    """The line of `summary.tsv` of the setting that a search has kept, by its headings.
-
-    None if the run is no search over seeds.
-    """
+    """The line of `summary.tsv` of the setting that a search over seeds has kept."""
     path = run.path / SUMMARY_FILE
     if "seed" not in run.config.searched or not path.is_file():
         return None
@@ -212,10 +202,7 @@ def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
 
 
 def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, Any]]]:
-    """The trials of each setting, and its mean and sample standard deviation of the metrics.
-
-    A metric may not be defined for every trial, and one run has no deviation.
-    """
+    """The trials of each setting, and its mean and sample standard deviation of the metrics."""
     groups: dict[tuple, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(trial.without_seed, []).append(trial)

@@ -27,10 +27,7 @@ Run = RunFolder[RunConfig]
 
 
 def seed_everything(settings: TrainConfig) -> None:
-    """Makes what follows depend on `train.seed` alone, to the last bit with `train.deterministic`.
-
-    Comes before anything random. What it turns on stays on in this process.
-    """
+    """Makes what follows depend on `train.seed` alone; it stays so in this process."""
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -84,10 +81,7 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
 
 
 def load_initial_weights(run: Run, model: keras.Model, labels: Sequence[str] = ()) -> None:
-    """Fills `model` from the initial checkpoint, if there is one, and says what was loaded.
-
-    `labels` names its classes in the order of the logits.
-    """
+    """Fills `model`, whose classes are `labels`, from the initial checkpoint, if there is one."""
     if run.initial is not None:
         report = run.initial.fill(model, labels)
         logger.info(f"{run.config.source}: {report}")

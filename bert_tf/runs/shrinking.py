@@ -1,8 +1,4 @@
-"""`bert-tf shrink`: a fine-tuned run becomes a small LiteRT file, and a report says at what price.
-
-The run teaches a student that starts from some of its layers, and the student is exported. Each
-stage on the way is measured on the dev data of the run: its size, the time of a row, its metric.
-"""
+"""`bert-tf shrink`: a fine-tuned run becomes a small LiteRT file, measured at every stage."""
 
 import dataclasses
 import functools
@@ -59,9 +55,8 @@ def shrink(
 ) -> list[Stage]:
     """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
 
-    Started again, it goes on where it stopped. `out` is the folder of the student's run. `settings`
-    are laid over those of the teacher's run. `precision`, `lengths` and `calibration` are those of
-    `bert_tf.export.run.export_run`.
+    `out` is the folder of the student's run. `settings` are laid over those of the teacher's run.
+    `precision`, `lengths` and `calibration` are those of `bert_tf.export.run.export_run`.
     """
     teacher = RunFolder.open(path)
     if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:

@@ -1,8 +1,7 @@
 """A search with Optuna, which suggests the settings of each trial and then gets its score.
 
-Each trial is a run folder under `trials`, and Optuna's storage knows it from its start. A worker
-that is started again goes on with its own trial that was cut short. Several workers, with a folder
-each, share the trials of one storage.
+Each trial is a run folder under `trials`. Several workers, with a folder each, share the trials of
+one storage. A worker that is started again goes on with its own trial that was cut short.
 """
 
 import functools
@@ -60,8 +59,7 @@ def search(
     """Runs trials until there are as many as configured, and makes the run the best of them.
 
     It writes `search.tsv`, with the trials of all workers, and `best.yaml`, as a grid does. The
-    best trial has the highest `metric` of those that were not pruned and whose folders are on this
-    machine. `sources` are fingerprints of the data.
+    best trial was not pruned, and its folder is on this machine.
     """
     settings, searched = run.config.search or SearchConfig(), run.config.searched
     optuna, study = _opened(run, settings, sources)

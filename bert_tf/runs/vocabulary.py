@@ -32,10 +32,7 @@ def _with_settings(config: Kind, settings: Mapping[str, Any]) -> Kind:
 
 
 def find_initial(config: RunConfig) -> Checkpoint | None:
-    """The opened checkpoint that a run starts from; None if all weights are new.
-
-    For a student that starts from its teacher, it has some of the teacher's layers.
-    """
+    """The opened checkpoint that a run starts from, which may be layers of its teacher, or None."""
     if not config.source:
         return None
     distillation = config.distillation if isinstance(config, FinetuningRun) else None
@@ -47,10 +44,7 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
 
 
 def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
-    """The configuration with its tokenizer's settings, and the text of its vocabulary file.
-
-    If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
-    """
+    """The configuration with its tokenizer's settings, and the text of its vocabulary file."""
     choice, checkpoint = config.tokenizer, find(config)
     settings: dict[str, Any] = {}
     if checkpoint is not None:

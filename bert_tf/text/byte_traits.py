@@ -1,8 +1,7 @@
 """How cleaning treats each character of a text, found with ops that LiteRT has.
 
-LiteRT cannot decode strings. tf-text's normalizer can stand in for that: here it replaces every
-character by some spaces, whose number is the character's kind, and reports the byte that each space
-comes from. Counting the spaces of each byte gives the kinds as integers.
+LiteRT cannot decode strings. Here tf-text's normalizer replaces every character by some spaces,
+whose number is the character's kind, and reports the byte that each space comes from.
 """
 
 import functools

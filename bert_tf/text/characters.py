@@ -315,11 +315,7 @@ def _for_the_op(
 
 
 def _case_bits(character: str) -> int:
-    """Unicode's Cased and Case_Ignorable, as `str.lower` has them.
-
-    Python does not show these properties, but they decide whether a capital sigma becomes a final
-    one: it does after a cased letter, looking through ignorable characters.
-    """
+    """Unicode's Cased and Case_Ignorable, as `str.lower` has them; Python does not show them."""
     if (character + "\u03a3").lower().endswith("\u03c2"):
         return CASED
     if ("a" + character + "\u03a3").lower().endswith("\u03c2"):
@@ -335,10 +331,7 @@ def is_never_matched(piece: str) -> bool:
 
 @functools.cache
 def _kinds_of_the_op() -> np.ndarray:
-    """How the op splits at each code point: int32 [_SIZE] of IN_WORD, SPACE, ALONE.
-
-    Found by asking it: x?x is one unknown word, two words, or three.
-    """
+    """How the op splits at each code point: int32 [_SIZE] of IN_WORD, SPACE, ALONE."""
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("/CPU:0"):
@@ -360,8 +353,7 @@ def plain_characters(
 ) -> str:
     """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
 
-    ASCII capitals are among them when lower-casing, because they need no table. The characters
-    `without` are left out.
+    ASCII capitals are among them when lower-casing, because they need no table.
     """
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)

@@ -245,10 +245,7 @@ def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...
 
 
 def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters, tf.Tensor]:
-    """The characters of cleaned texts, and what they are in the table, int32 [characters].
-
-    Added tokens and long words are as any others.
-    """
+    """The characters of cleaned texts, and what they are in the table, int32 [characters]."""
     table = _table(settings)
     decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
     code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
@@ -295,9 +292,9 @@ def _with_wholes(
 ) -> tuple[_Characters, tf.Tensor]:
     """Each of the strings `whole` becomes one character, the number WHOLE + its place.
 
-    Strings are searched from left to right. Of those that start at one place the longest counts.
-    `seen`, int32 [characters], is compared with the strings. Also returns where the characters were
-    in `text`, int32 [characters].
+    Strings are searched from left to right in `seen`, int32 [characters]. Of those that start at
+    one place the longest counts. Also returns where the characters were in `text`, int32
+    [characters].
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -385,8 +382,8 @@ def _with_final_sigmas(
 ) -> tuple[_Characters, Lookup]:
     """Lower-cases those capital sigmas that end a word to ς; the table makes the others σ.
 
-    Unicode's rule, and Python's: a cased letter before it and none after it, looking through
-    ignorable characters (and through those that cleaning deletes).
+    Unicode's rule: a cased letter before it and none after it, looking through ignorable
+    characters.
     """
     capital = text.code_points == _CAPITAL_SIGMA
 
@@ -473,7 +470,7 @@ def _replaced(
 ) -> tuple[_Characters, tf.Tensor]:
     """Replaces each character by its entry in the table: none, itself, another, or several.
 
-    Also returns the properties that the characters have in the table, int32 [characters].
+    Also returns the properties that the characters have there, int32 [characters].
     """
     splits = splits_of(found.length)
     origin = owners(splits)

@@ -67,8 +67,8 @@ class QuestionFeatures(NamedTuple):
 class LiteTokenizer:
     """Splits text into a `Tokenizer`'s pieces, in a function that converts to LiteRT.
 
-    Convert with `allow_custom_ops`; the interpreter must register tf-text's ops
-    (`tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS` in Python).
+    Convert with `allow_custom_ops`; the interpreter must register
+    `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -102,10 +102,7 @@ class LiteTokenizer:
         return Pieces(*(ragged(each, splits) for each in values))
 
     def packed(self, texts: Sequence[tf.Tensor], max_length: int, cut: Cut = "end") -> Features:
-        """The encoder's three inputs for one text or pair, as `Preprocessor` packs it.
-
-        `texts` are one or two, each string [1]; the inputs are int32 [1, max_length].
-        """
+        """The encoder's inputs, int32 [1, max_length], for one text or pair, each string [1]."""
         if len(texts) not in (1, 2):
             raise UserError(f"there are {len(texts)} texts; BERT takes one or two")
         Preprocessor(self.tokenizer, max_length)  # checks the length
@@ -125,10 +122,7 @@ class LiteTokenizer:
         max_length: int = 384,
         max_question_length: int = 64,
     ) -> QuestionFeatures:
-        """The first window of a question and its context, as `WindowPreprocessor` packs it.
-
-        Both are string [1].
-        """
+        """The first window of a question and its context, each string [1]."""
         # Checks the lengths.
         WindowPreprocessor(self.tokenizer, max_length, max_question_length=max_question_length)
         short = self._pieces(question, with_offsets=False).ids
@@ -148,8 +142,7 @@ class LiteTokenizer:
     ) -> tuple[Features, tf.Tensor, tf.Tensor]:
         """Joins the first `counts` pieces of segments, each int32 [pieces], to the features.
 
-        Also returns which tokens are pieces of the last segment, bool [max_length], and their
-        places in it, int32 [max_length].
+        Also returns which tokens are pieces of the last segment, and their places: [max_length].
         """
         tokenizer = self.tokenizer
         token = tf.range(max_length)
@@ -228,10 +221,7 @@ class LiteTokenizer:
     def _whole_words(
         self, pieces: _FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
     ) -> _FlatPieces:
-        """Makes words over the limit one piece each, and special tokens too.
-
-        `special` is from `_special_tokens`; `pieces.starts` are then slots.
-        """
+        """Makes words over the limit one piece each, and the tokens of `_special_tokens` too."""
         tokenizer = self.tokenizer
         sizes = tf.cast(tf.gather(self._sizes, pieces.ids), tf.int32)
         starts_word, is_one, one = sizes >= 0, tf.zeros_like(sizes, tf.bool), tokenizer.unk_id

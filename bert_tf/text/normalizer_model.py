@@ -6,8 +6,7 @@ each run of them that begins a character and breaks off as one. tf-text writes s
 ICU's tables; here they are written from any table.
 
 The trie is a double array in the form of darts-clone: units of 32 bits, in which the children of a
-node lie at the node's base XOR their byte. Equal subtrees are stored once, so that a table in which
-many characters have equal replacements is small.
+node lie at the node's base XOR their byte. Equal subtrees are stored once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,12 +50,7 @@ class Normalized(NamedTuple):
 
 
 def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
-    """Replaces characters of `texts`, string [batch]; `model` is from `normalizer_model`.
-
-    >>> texts, splits, origins = normalize(tf.constant(["né"]), normalizer_model({"e": [ord("é")]}))
-    >>> texts.numpy().tolist(), splits.numpy().tolist(), origins.numpy().tolist()
-    ([b'ne'], [0, 3], [0, 1, 3])
-    """
+    """Replaces characters of `texts`, string [batch]; `model` is from `normalizer_model`."""
     import tensorflow_text as tf_text
 
     normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(model))

@@ -160,12 +160,6 @@ def truncate(
 
     The longer of two segments loses one piece at a time; if both are as long, the second one does.
     This is the reference's `_truncate_seq_pair` in closed form.
-
-    >>> first, second = tf.ragged.constant([[1, 2, 3, 4, 5]]), tf.ragged.constant([[6, 7]])
-    >>> [each.to_list() for each in truncate([first, second], budget=4)]
-    [[[1, 2]], [[6, 7]]]
-    >>> [each.to_list() for each in truncate([first], budget=4, cut="middle")]
-    [[[1, 3, 4, 5]]]
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
     counts = kept([segment.row_lengths() for segment in segments], budget)

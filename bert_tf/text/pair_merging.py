@@ -24,12 +24,9 @@ def merged_pieces(
 ) -> Iterator[str]:
     """Yields the pieces of two and more characters, in the order in which they are learned.
 
-    Each piece comes once; it may be a whole word. Of equally common pairs the first in the order of
-    code points is joined, so that the result depends on the counts alone. `cuts` are the pieces
-    that each word is cut into at first; None is its characters.
-
-    >>> list(merged_pieces({"cat": 3, "cats": 2, "sat": 1}))
-    ['##at', 'cat', 'cats']
+    Of equally common pairs the first in the order of code points is joined, so that the result
+    depends on the counts alone. `cuts` are the pieces of each word at first; None is its
+    characters.
     """
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]

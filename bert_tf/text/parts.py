@@ -25,7 +25,7 @@ MAX_TOKENS = 16_384
 def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:
     """`compute` as one function of the graph, however many signatures, branches and loops call it.
 
-    It takes a tensor, or tensors in any structure, of which only the ranks and dtypes may matter.
+    Only the ranks and dtypes of its tensors may matter.
     """
     # `compute` may have other arguments, with defaults.
     function = tf.function(lambda inputs: compute(inputs), autograph=False, **options)
@@ -43,10 +43,9 @@ def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any
 
 
 def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) -> Any:
-    """Calls `function` on groups of rows with a bounded number of bytes, and joins the results.
+    """Calls `function` on groups of rows of strings [batch] with a bounded number of bytes.
 
-    The function is as for `map_in_parts`, the texts are string [batch]. A row with more bytes is a
-    group of its own.
+    A row with more bytes is a group of its own.
     """
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)
@@ -60,10 +59,9 @@ def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) 
 
 
 def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """Calls `function` on chunks of rows with a bounded number of tokens, and joins the results.
+    """Calls `function` on chunks of rows [rows, seq_len] with a bounded number of tokens.
 
-    The function is as for `map_in_parts`, the inputs are [rows, seq_len]. Padding counts as tokens,
-    and a single row that has more is taken alone.
+    Padding counts as tokens, and a single row that has more is taken alone.
     """
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
@@ -97,11 +95,6 @@ def map_in_parts(
     function: OfRows, inputs: Columns, stop_after: Callable[[tf.Tensor], tf.Tensor]
 ) -> Any:
     """Calls `function` on one part of the rows after the other, and joins the results.
-
-    >>> inputs = {"ids": tf.constant([1, 2, 3, 4, 5])}
-    >>> reverse = lambda rows: rows["ids"][::-1]
-    >>> map_in_parts(reverse, inputs, lambda start: start + 2).numpy().tolist()  # parts of 2, 2, 1
-    [2, 1, 4, 3, 5]
 
     A part of the inputs, tensors [rows, ...], may have no rows. The results are joined along the
     first axis; their other axes must not depend on the rows. `stop_after` takes the row where a

@@ -304,10 +304,7 @@ class Tokenizer:
 
 
 class _Graphs:
-    """The traced functions of all tokenizers with the same pieces and settings.
-
-    Raises UserError if the WordPiece op cannot use the vocabulary, or cleaning an added token.
-    """
+    """The traced functions of all tokenizers with the same pieces and settings."""
 
     def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):
         self._settings = settings

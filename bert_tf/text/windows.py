@@ -52,16 +52,10 @@ def slide(
 ) -> Windows:
     """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
-    A text that fits, or is empty, has one window. Every window is `max_length` tokens wide.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
-    >>> windows = slide(tokenizer.tokenize(["a b c d e"]), tokenizer, max_length=5, stride=2)
-    >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] a b c [SEP], [CLS] c d e [SEP]
-    [[2, 5, 6, 7, 3], [2, 7, 8, 9, 3]]
-
-    `long` and `short` are pieces, RaggedTensors int32 [batch, (pieces)]; without `short` a window
-    is [CLS] window [SEP]. `stride` is at most a window's worth of pieces, and `short` must leave
-    room for at least one piece. What lies beyond `max_windows` of a text is left out.
+    A text that fits, or is empty, has one window. Every window is `max_length` tokens wide. `long`
+    and `short` are pieces, RaggedTensors int32 [batch, (pieces)]; without `short` a window is [CLS]
+    window [SEP]. `stride` is at most a window's worth of pieces, and `short` must leave room for at
+    least one piece. What lies beyond `max_windows` of a text is left out.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -96,8 +90,8 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Which windows show each piece best: bool [windows, seq_len].
 
-    `place`, int32 [windows, seq_len], is that of each token in its window's part of the long text,
-    where `is_piece` is true. A window starts at `in_long` among all `pieces`, and has `size`.
+    `place`, int32 [windows, seq_len], is that of each token in its window's part of the long text.
+    A window starts at `in_long` among all `pieces`, and has `size`.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)

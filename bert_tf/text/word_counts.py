@@ -1,7 +1,6 @@
-"""Counting the words of text, as the `Tokenizer` splits it.
+"""Counting the words of text, as the `Tokenizer` cleans and splits it.
 
-Files are read in blocks, so that memory grows only with the number of distinct words. Cleaning and
-splitting are the tokenizer's own ops.
+Files are read in blocks, so that memory grows only with the number of distinct words.
 """
 
 import codecs

@@ -48,10 +48,7 @@ class WordPieces(NamedTuple):
 
 
 def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
-    """Splits each word on its own; a word without pieces becomes [UNK], so that it can be tagged.
-
-    `words` is RaggedTensor string [batch, (words)]; see `without_padding` for dense ones.
-    """
+    """Splits words, RaggedTensor string [batch, (words)]; a word without pieces becomes [UNK]."""
     pieces = tokenizer.tokenize(words.values)
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     unknown = tf.RaggedTensor.from_row_lengths(
@@ -69,8 +66,7 @@ def _word_pieces(
 ) -> WordPieces:
     """Numbers the words of each text, whose first is in `splits`, int32 [batch + 1].
 
-    `words`, int32 [pieces], is the word among all words that each piece is of; `starts_word`, bool
-    [pieces], is true at the first one of each.
+    `words`, int32 [pieces], is each piece's word among all; it begins where `starts_word` is true.
     """
     in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
     first = tf.where(starts_word, in_text, -1)
@@ -98,13 +94,6 @@ class WordWindows(NamedTuple):
 class WordPreprocessor:
     """Turns texts given as words, of any length, into the encoder's inputs, in the graph.
 
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> windows = WordPreprocessor(tokenizer)([["The", "cats", "sat"]])
-    >>> windows.features["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3]]
-    >>> windows.words.numpy().tolist()  # a word is tagged at its first piece
-    [[-1, 0, 1, -1, 2, -1]]
-
     `stride` is the pieces from the start of a window to that of the next; by default half of
     `max_length`, so that inside a text no word has much less context than a quarter of it on either
     side.
@@ -120,19 +109,13 @@ class WordPreprocessor:
         self.tokenizer, self.max_length, self.stride = tokenizer, max_length, stride
 
     def __call__(self, words: tf.RaggedTensor | tf.Tensor) -> WordWindows:
-        """Tokenizes and cuts a batch, RaggedTensor string [batch, (words)].
-
-        It may also be a Tensor string [batch, words] in which "" after the last word is padding.
-        """
+        """Tokenizes and cuts string [batch, (words)], dense or ragged; "" at the end is padding."""
         if not isinstance(words, tf.RaggedTensor):
             words = without_padding(tf.convert_to_tensor(words, tf.string))
         return self.windows(tokenize_words(words, self.tokenizer))
 
     def windows(self, pieces: WordPieces, every_piece: bool = False) -> WordWindows:
-        """Cuts texts whose words have been tokenized.
-
-        `every_piece` tags a word at each of its pieces, not at the first alone.
-        """
+        """Cuts tokenized words; `every_piece` tags a word at all its pieces, not only the first."""
         windows = slide(pieces.ids, self.tokenizer, self.max_length, self.stride)
         of_pieces = pieces.words if every_piece else pieces.first_words
         words = at_tokens(of_pieces, windows.rows, windows.pieces, -1)
