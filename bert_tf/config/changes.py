@@ -67,14 +67,12 @@ def identity(config: RunConfig) -> str:
 
 
 def _is_same(before: object, after: object) -> bool:
-    """Whether two values are equal, or are paths with one name of which the first is gone now.
-
-    An absolute path was there once: a path becomes absolute only if something is found there.
-    """
+    """Whether two values are equal, or are paths with one name of which the first is gone now."""
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return all(map(_is_same, before, after))
     if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
         return before == after
+    # A path was made absolute only if something was there.
     is_gone = os.path.isabs(before) and not glob.glob(before, recursive=True)
     return is_gone and Path(before).name == Path(after).name
 

@@ -1,10 +1,4 @@
-"""The section `data`: where the examples are and how to read them.
-
-Task families extend `FinetuningData`.
-
-"The reference" is google-research/bert: its create_pretraining_data.py, run_classifier.py and
-run_squad.py.
-"""
+"""The section `data`: where the examples are and how to read them. Task families extend it."""
 
 from typing import Self
 

@@ -1,8 +1,4 @@
-"""Classes and functions of other packages that a configuration names.
-
-A configuration holds names alone. Only `bert_tf.runs.finetune` and `bert_tf.runs.pretrain` import
-them; reading a run or a checkpoint imports nothing.
-"""
+"""Classes and functions of other packages, which only `finetune` and `pretrain` import."""
 
 import pkgutil
 import string

@@ -34,10 +34,7 @@ _WORDS = {
 def mistake(
     error: ValidationError, section: type[Section], values: Any, within: Keys = ()
 ) -> tuple[Keys, str]:
-    """The first mistake that pydantic found in `values` as a `section`: its keys and a sentence.
-
-    Unknown keys come before other mistakes. The keys of the sentence begin with those `within`.
-    """
+    """The keys and a sentence of the first mistake in `values`; unknown keys come first."""
     errors = error.errors(include_url=False)
     unknown = [each for each in errors if each["type"] == "extra_forbidden"]
     first = (unknown or errors)[0]

@@ -1,7 +1,4 @@
-"""The section `train`: how the weights are trained.
-
-In a file any of these keys may be a list: then all values are tried.
-"""
+"""The section `train`: how the weights are trained. A list of values for a key is a search."""
 
 from typing import Annotated, Any, Literal, Self, get_args
 

@@ -117,10 +117,7 @@ class _Data:
         return {ending: self._files[path] for ending, path in files.items()}
 
     def examples(self, model: TaskModel) -> tuple[TrainingRows, str]:
-        """The training rows encoded for `model`, and their fingerprint.
-
-        Models with the same settings have the same examples: all else is the same in all trials.
-        """
+        """The training rows encoded for `model`, and their fingerprint; once for equal settings."""
         settings = str(model.settings)
         if settings not in self._examples:
             rows = self.training_rows
@@ -128,16 +125,13 @@ class _Data:
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
             weights = self.task.class_weight
-            model.tokens = cache_of(model, rows, weights) if self._is_large(rows) else None
+            is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
+            if is_arrow and len(rows) >= _MANY_ROWS:
+                model.tokens = cache_of(model, rows, weights)
             examples = model.examples(rows, weights)
             model.tokens = None
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
-
-    def _is_large(self, rows: Any) -> bool:
-        """Whether the rows, of Parquet or `datasets`, are so many that their tokens are cached."""
-        is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
-        return is_arrow and len(rows) >= _MANY_ROWS
 
     @functools.cached_property
     def _unlabelled(self) -> list[Any]:
@@ -217,8 +211,7 @@ def _finetune(
     task = data.task_of(run.config)
     dev = data.read(task, "dev")
 
-    def read_tests() -> None:  # other workers need no rows
-        # Mistakes in the test files are reported before training.
+    def read_tests() -> None:  # reports mistakes before training; other workers need no rows
         data.read(task, "test")
 
     cluster.from_chief(read_tests)
@@ -258,15 +251,13 @@ def _finetune(
     checkpoints = setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources)
     phase = Phase(
         end=steps,
-        batches_from=lambda start, part, parts: training_batches(
+        batches_from=functools.partial(
+            training_batches,
             examples,
             settings.batch_size,
             settings.seed,
-            start,
-            part,
-            parts,
-            setup.fixed_length(settings),
-            settings.group_by_length,
+            length=setup.fixed_length(settings),
+            group_by_length=settings.group_by_length,
         ),
         evaluate=lambda: more(score(task, model, dev)),
         tokens=float(np.mean(examples.lengths)) * settings.batch_size,
@@ -326,7 +317,6 @@ def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
     start = time.monotonic()
     task, model = trained(run)
     for ending, rows in data.read(task, "test").items():
-        found = model.infer(rows)
-        task.write_predictions(model, found, rows, run.predictions, f"test{ending}")
+        task.write_predictions(model, model.infer(rows), rows, run.predictions, f"test{ending}")
     seconds = time.monotonic() - start
     logger.info(f"{run.path}: test predictions written in {seconds:.1f} s")

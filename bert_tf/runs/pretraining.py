@@ -76,9 +76,12 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
             accumulation_steps=settings.accumulation_steps,
             rematerialize=settings.rematerialize,
         )
-    sources = {TRAINING_DATA: _fingerprint(run, parts[0][1])}
-    every = settings.eval_steps or settings.checkpoint_steps
-    evaluations = Evaluations(every, at_start=at_start)
+    data = parts[0][1]
+    if isinstance(data, RecordData):
+        source = fingerprint.of_sizes(data.files)
+    else:  # the manifest of token shards has the checksums of all shards
+        source = fingerprint.of_files([shards_folder(config, run.tokens) / MANIFEST])
+    evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps, at_start=at_start)
     with contextlib.ExitStack() as errors:
         for _, data in parts:
             errors.enter_context(data.explained_errors())
@@ -86,7 +89,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
             run.path,
             settings,
             model,
-            setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources),
+            setup.make_checkpoints(run, model, tokenizer, cluster.chief, {TRAINING_DATA: source}),
             _phases(parts, steps, model, cluster),
             evaluations,
             cluster,
@@ -158,24 +161,18 @@ def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -
     write_text(run.tokens_source, source)
 
 
-def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -> str:
-    """What identifies the data; the manifest of token shards has the checksums of all shards."""
-    if isinstance(data, RecordData):
-        return fingerprint.of_sizes(data.files)
-    return fingerprint.of_files([shards_folder(run.config, run.tokens) / MANIFEST])
-
-
 def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster) -> list[Phase]:
     phases = []
     ends = itertools.accumulate(share for share, _ in parts)
     for end, (_, data) in zip(ends, parts, strict=True):
         dev = divided(cluster.strategy, functools.partial(_dev_batches, data, steps))
+        sample = [inputs["input_mask"] for inputs, _ in data.dataset().take(_SAMPLE_STEPS)]
         phases.append(
             Phase(
                 end=round(end * steps),
                 batches_from=data.dataset,
                 evaluate=functools.partial(evaluate, model, dev),
-                tokens=_tokens(data),
+                tokens=float(np.mean([np.sum(mask) for mask in sample])),
                 together=True,
             )
         )
@@ -191,9 +188,3 @@ def _dev_batches(
         logger.info("no text is held out; evaluation uses the next training batches instead")
         dev = data.dataset(steps, part, parts).take(_DEV_STEPS)
     return dev.repeat()
-
-
-def _tokens(data: ShardData | RecordData) -> float:
-    """Tokens in a batch, padding left out, on average."""
-    batches = data.dataset().take(_SAMPLE_STEPS)
-    return float(np.mean([np.sum(inputs["input_mask"]) for inputs, _ in batches]))

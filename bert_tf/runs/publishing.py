@@ -15,7 +15,6 @@ from bert_tf.checkpoints.of_run import run_of
 from bert_tf.console import escaped, logger
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.export.model_card import Origin
 from bert_tf.io.atomic import temporary_folder
 from bert_tf.io.files import is_there
 from bert_tf.tasks import from_checkpoint
@@ -152,7 +151,13 @@ def _card(
     """The model card, with the data that the Hub reads at its top."""
     description, encoder = checkpoint.description, checkpoint.description.encoder
     origin = from_checkpoint.origin_of(checkpoint, source)
-    known = {"base_model": _base(origin)} | _of_card(hub, checkpoint.folder / CARD)
+    # The Hub's name of the checkpoint that the model was trained from.
+    configuration = origin.configuration or {}
+    first = str((configuration.get("init") or {}).get("checkpoint") or origin.source)
+    base = first.removeprefix("hf://").partition("@")[0]
+    is_base = download.is_name(base) and not os.path.exists(first)
+    known: dict[str, Any] = {"base_model": base if is_base else None}
+    known |= _of_card(hub, checkpoint.folder / CARD)
     known |= {"license": license} if license else {}
     if not known.get("license"):
         logger.warning("the model card has no license; add one with --license, such as apache-2.0")
@@ -162,7 +167,6 @@ def _card(
     pipeline = _PIPELINES.get(family.name if family else None)
     for_sentences = bool(heads.of(description.model).sentence_transformers)
     tags = ["bert_tf", encoder.model_type] + [_SENTENCE] * for_sentences
-    configuration = origin.configuration or {}
     data, metrics = configuration.get("data") or {}, dict(origin.metrics or {})
     # Of a path of this machine the name alone is published.
     paths = data.get("path") or "unknown"
@@ -197,13 +201,6 @@ def _card(
             text = escaped(json.dumps(fields, indent=2, ensure_ascii=False), "\n")
             lines += ["", f"## {title}", "", f"```json\n{text}\n```"]
     return "\n".join(lines) + "\n"
-
-
-def _base(origin: Origin) -> str | None:
-    """The Hub's name of the checkpoint that a model was trained from; None if it is not known."""
-    first = ((origin.configuration or {}).get("init") or {}).get("checkpoint") or origin.source
-    found = str(first).removeprefix("hf://").partition("@")[0]
-    return found if download.is_name(found) and not os.path.exists(str(first)) else None
 
 
 def _of_card(hub: Any, path: Path) -> dict[str, Any]:

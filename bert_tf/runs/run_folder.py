@@ -72,9 +72,9 @@ class RunFolder(Generic[Config]):
     ) -> "RunFolder[Kind]":
         """Makes the folder, or resumes an interrupted run and clears what it left half-done.
 
-        A run that has saved something goes on with its own copy of the vocabulary, a search also
-        with other values of what it searches. A run that has saved nothing starts anew if the
-        configuration or the vocabulary has changed. The trials of a search share its `find`.
+        A run that has saved something goes on with its own vocabulary. One that has saved nothing
+        starts anew if the configuration or the vocabulary has changed. The trials of a search share
+        its `find`.
         """
         path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
@@ -180,7 +180,13 @@ class RunFolder(Generic[Config]):
     @property
     def has_saved(self) -> bool:
         """Whether the run or one of its trials has saved a checkpoint or a result."""
-        return _has_saved(self.path) or any(map(_has_saved, self.trials.glob("*")))
+        # Checkpoints of a run that has ended may have been removed since.
+        return any(
+            (folder / METRICS_FILE).exists()
+            or (folder / DIVERGED_FILE).exists()
+            or bool(step_folders(folder / CHECKPOINTS))
+            for folder in (self.path, *self.trials.glob("*"))
+        )
 
     @property
     def trained_with(self) -> RunConfig:
@@ -224,9 +230,3 @@ class RunFolder(Generic[Config]):
         for folder in (*trials, *(self.logs / name for name in _LOGS)):
             remove(folder)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _has_saved(folder: Path) -> bool:
-    """Whether a run has a checkpoint, or has ended: its checkpoints may have been removed since."""
-    ended = any((folder / name).exists() for name in (METRICS_FILE, DIVERGED_FILE))
-    return ended or bool(step_folders(folder / CHECKPOINTS))

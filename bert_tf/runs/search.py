@@ -45,16 +45,6 @@ class Trial:
     settings: dict[str, object]
     metrics: dict[str, float]  # on the dev data; none if it diverged
 
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return self.folder.name
-
-    @property
-    def without_seed(self) -> tuple[tuple[str, object], ...]:
-        """What its repetitions have in common."""
-        return tuple((key, value) for key, value in self.settings.items() if key != "seed")
-
 
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
     """A UserError if a search is resumed with other sources, which are fingerprints by name."""
@@ -93,7 +83,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best, spread = _best(trials, best_metric)
-    logger.info(f"best trial: {best.name}{spread}")
+    logger.info(f"best trial: {best.folder.name}{spread}")
     return keep(run, best)
 
 
@@ -169,15 +159,19 @@ def run_once(
 
 
 def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
-    metrics, found = run.read_metrics(), _divergence(run)
+    metrics, file, found = run.read_metrics(), run.path / DIVERGED_FILE, None
+    # Skipping updates may help a trial that diverged, so that setting is noted too.
+    skips = run.config.train.skip_nonfinite
+    if file.exists():
+        noted = read_json(file)
+        skipped = value_at(file, "", noted, _SKIPS, bool)
+        found = value_at(file, "", noted, _FOUND, str) if skipped == skips else None
     if metrics is None and found is None:
         try:
             metrics = finetune(run)
         except Diverged as error:
             found = error.found
-            # Skipping updates may help a trial that diverged, so that setting is noted too.
-            noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
-            write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
+            write_text(file, json.dumps({_FOUND: found, _SKIPS: skips}, indent=2) + "\n")
     if metrics is None:
         logger.warning(f"trial {run.path.name} is skipped: {found}")
         return {}
@@ -190,22 +184,12 @@ def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, 
     return metrics
 
 
-def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
-    """What was noted of a trial that diverged with the same settings."""
-    file = run.path / DIVERGED_FILE
-    if not file.exists():
-        return None
-    noted = read_json(file)
-    skips = value_at(file, "", noted, _SKIPS, bool)
-    found = value_at(file, "", noted, _FOUND, str)
-    return found if skips == run.config.train.skip_nonfinite else None
-
-
 def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, Any]]]:
     """The trials of each setting, and its mean and sample standard deviation of the metrics."""
     groups: dict[tuple, list[Trial]] = {}
     for trial in trials:
-        groups.setdefault(trial.without_seed, []).append(trial)
+        setting = tuple((key, value) for key, value in trial.settings.items() if key != "seed")
+        groups.setdefault(setting, []).append(trial)
     for setting, same in groups.items():
         ended = [trial.metrics for trial in same if trial.metrics]
         row: dict[str, Any] = {**dict(setting), "runs": len(ended)}

@@ -56,11 +56,7 @@ class _Pruning(keras.callbacks.Callback):
 def search(
     run: RunFolder[FinetuningRun], finetune: Finetune, metric: str, sources: Mapping[str, str]
 ) -> dict[str, float]:
-    """Runs trials until there are as many as configured, and makes the run the best of them.
-
-    It writes `search.tsv`, with the trials of all workers, and `best.yaml`, as a grid does. The
-    best trial was not pruned, and its folder is on this machine.
-    """
+    """Runs as many trials as configured, with other workers, and keeps the best that is here."""
     settings, searched = run.config.search or SearchConfig(), run.config.searched
     optuna, study = _opened(run, settings, sources)
     states, pace = optuna.trial.TrialState, Pace(settings.trials)
@@ -95,7 +91,7 @@ def search(
         raise UserError(f"no trial of {run.path} came to its end here; see its {SEARCH_FILE}")
     if best != trials[0]:
         logger.warning(f"the best trial is not on this machine: {trials[0].folder}")
-    logger.info(f"best trial: {int(best.name)}: {_shown(best.settings)}")
+    logger.info(f"best trial: {int(best.folder.name)}: {_shown(best.settings)}")
     return keep(run, best)
 
 

@@ -37,7 +37,7 @@ CAPITAL_SIGMA = "\u03a3"
 
 
 class ByteTraits:
-    """The characters of some texts by their bytes, as the cleaning of `Tokenizer` sees them.
+    """The characters of texts by their bytes.
 
     A slot is the place of a byte among those of all texts, where each text has one more slot for
     its end.
@@ -46,8 +46,7 @@ class ByteTraits:
     def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
         found = normalize(texts, _traits_model(lower_case, normalizer))
         lengths = tf.gather(found.origins, found.splits[1:] - 1)
-        # int32 [batch + 1], the slot of each text's first byte.
-        self.first_slots = splits_of(lengths + 1)
+        self.first_slots = splits_of(lengths + 1)  # of each text, int32 [batch + 1]
         slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
         self._kinds = counts(slots, self.first_slots[-1])
 

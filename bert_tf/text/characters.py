@@ -173,6 +173,7 @@ def _table(
     return CharacterTable(page_starts, pages, np.array(replacements, np.int32))
 
 
+@functools.cache
 def cleaning_table(
     lower_case: bool,
     strip_accents: bool | None = None,
@@ -186,14 +187,8 @@ def cleaning_table(
     for one that gives a combining mark that is not dropped. CASED and CASE_IGNORABLE are set only
     when lower-casing, ACCENT and LASTING_MARK only when stripping accents.
     """
-    strips = lower_case if strip_accents is None else strip_accents
-    return _cleaning_table(lower_case, strips, split_chinese, normalizer)
-
-
-@functools.cache
-def _cleaning_table(
-    lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str
-) -> CharacterTable:
+    if strip_accents is None:
+        return cleaning_table(lower_case, lower_case, split_chinese, normalizer)
     kinds = _kinds_of_the_op()
     rules = rules_of(normalizer)
     letters = {} if split_chinese else ideographs_as_letters()
@@ -241,10 +236,7 @@ def _cleaning_table(
 
 @functools.cache
 def _ordinary(normalizer: str) -> np.ndarray:
-    """Most code points, bool [_SIZE]: unassigned ones and letters that nothing concerns.
-
-    They have no case, are no mark, and neither lower-casing nor decomposition changes them.
-    """
+    """Most code points, bool [_SIZE]: no mark, and neither case nor decomposition changes them."""
     rules = rules_of(normalizer)
     kept = {"Lo", "Cn", "Co"} - {*rules.deleted}
     ordinary = np.zeros(_SIZE, bool)
@@ -345,16 +337,9 @@ def _kinds_of_the_op() -> np.ndarray:
 
 @functools.cache
 def plain_characters(
-    lower_case: bool,
-    strip_accents: bool,
-    split_chinese: bool,
-    normalizer: str = "google",
-    without: str = "",
+    lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str, without: str
 ) -> str:
-    """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
-
-    ASCII capitals are among them when lower-casing, because they need no table.
-    """
+    """What cleaning leaves unchanged, and ASCII capitals, as a regular expression without brackets."""
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True

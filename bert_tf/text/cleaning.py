@@ -33,16 +33,14 @@ _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
 
 class Prepared(NamedTuple):
-    """Texts in parts for WordPiece; a part is a whole text or one of its words.
-
-    Each byte of the cleaned parts stands for a range, `starts` to `ends`, of the uncleaned part.
-    """
+    """Texts in parts for WordPiece; a part is a whole text or one of its words."""
 
     parts: tf.Tensor  # string [parts]
     splits: tf.Tensor  # int32 [batch + 1], the first part of each text
     part_starts: tf.Tensor  # int32 [parts], the byte of the text where the part starts
     first_bytes: tf.Tensor  # int32 [parts], a part's first byte in `starts`; -1 if it was clean
-    starts: tf.Tensor  # int32 [bytes of the cleaned parts]
+    # The range of the uncleaned part that each byte of a cleaned part stands for: int32 [bytes].
+    starts: tf.Tensor
     ends: tf.Tensor
 
 
@@ -333,10 +331,7 @@ def _with_wholes(
 
 
 def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
-    """The number of the string that each row spells, and whether it spells one.
-
-    The rows are code points, int32 [rows, length]; `known` are strings of this length.
-    """
+    """The number of the `known` string that each row of code points spells, and where there is one."""
     strings = np.array([[*map(ord, string)] for string in known])
     # Strings are sorted by a number that few share: a row is compared with those of its number.
     factors = np.random.default_rng(0).integers(2**40, size=strings.shape[1]) * 2 + 1
@@ -380,11 +375,7 @@ def _shifted(values: tf.Tensor, distance: int, beyond: int | bool) -> tf.Tensor:
 def _with_final_sigmas(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, Lookup]:
-    """Lower-cases those capital sigmas that end a word to ς; the table makes the others σ.
-
-    Unicode's rule: a cased letter before it and none after it, looking through ignorable
-    characters.
-    """
+    """Lower-cases to ς each capital sigma with a cased letter before it and none after it."""
     capital = text.code_points == _CAPITAL_SIGMA
 
     def some_are_final() -> tuple[tf.Tensor, ...]:
@@ -468,10 +459,7 @@ def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
 def _replaced(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, tf.Tensor]:
-    """Replaces each character by its entry in the table: none, itself, another, or several.
-
-    Also returns the properties that the characters have there, int32 [characters].
-    """
+    """Replaces characters by their entries in the table; returns their properties in it too."""
     splits = splits_of(found.length)
     origin = owners(splits)
     taken = text.take(origin, tf.gather(splits, text.splits))

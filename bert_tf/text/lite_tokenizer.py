@@ -54,13 +54,10 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
 
 
 class QuestionFeatures(NamedTuple):
-    """The result of `LiteTokenizer.packed_question`, each int32 [1, max_length].
-
-    `starts` and `ends` are the byte range of each token in the context; -1 for other tokens.
-    """
+    """The result of `LiteTokenizer.packed_question`, each int32 [1, max_length]."""
 
     features: Features
-    starts: tf.Tensor
+    starts: tf.Tensor  # the byte of the context where the token starts; -1 for other tokens
     ends: tf.Tensor
 
 

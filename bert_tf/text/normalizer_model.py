@@ -39,14 +39,11 @@ _Node = tuple[int, tuple[tuple[int, int], ...]]
 
 
 class Normalized(NamedTuple):
-    """Texts from the normalizer, and the byte of the original that each of their bytes comes from.
-
-    `splits` says where the bytes of each text lie in `origins`; there is one more for its end.
-    """
+    """Texts from the normalizer, and the byte of the original that each byte comes from."""
 
     texts: tf.Tensor  # string [batch]
-    splits: tf.Tensor  # int32 [batch + 1]
-    origins: tf.Tensor  # int32, bytes of the original text
+    splits: tf.Tensor  # int32 [batch + 1], where the bytes of each text lie in `origins`
+    origins: tf.Tensor  # int32, bytes of the original text, with one more for each text's end
 
 
 def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
@@ -94,11 +91,7 @@ def normalizer_model(
 
 
 def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
-    """The nodes of the trie, each before its parents; the last is the root.
-
-    `values`, int [_CODE_POINTS], are 0 for code points without one. `broken` is that of bytes that
-    are no whole character.
-    """
+    """The nodes of the trie, each before its parents; a value of 0 in [_CODE_POINTS] is none."""
     numbers: dict[_Node, int] = {}
 
     def node(value: int, children: dict[int, int]) -> int:

@@ -24,9 +24,8 @@ def merged_pieces(
 ) -> Iterator[str]:
     """Yields the pieces of two and more characters, in the order in which they are learned.
 
-    Of equally common pairs the first in the order of code points is joined, so that the result
-    depends on the counts alone. `cuts` are the pieces of each word at first; None is its
-    characters.
+    Of equally common pairs the first in the order of code points is joined. `cuts` are the pieces
+    of each word at first; None is its characters.
     """
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]

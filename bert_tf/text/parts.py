@@ -23,10 +23,7 @@ MAX_TOKENS = 16_384
 
 
 def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:
-    """`compute` as one function of the graph, however many signatures, branches and loops call it.
-
-    Only the ranks and dtypes of its tensors may matter.
-    """
+    """`compute` as one function of the graph, for whatever calls it with tensors of equal ranks."""
     # `compute` may have other arguments, with defaults.
     function = tf.function(lambda inputs: compute(inputs), autograph=False, **options)
 
@@ -43,10 +40,7 @@ def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any
 
 
 def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) -> Any:
-    """Calls `function` on groups of rows of strings [batch] with a bounded number of bytes.
-
-    A row with more bytes is a group of its own.
-    """
+    """Calls `function` on rows of strings with at most `max_bytes`, or one row that has more."""
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)
     before = tf.concat([tf.zeros([1], tf.int64), ends], axis=0)
@@ -59,10 +53,7 @@ def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) 
 
 
 def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """Calls `function` on chunks of rows [rows, seq_len] with a bounded number of tokens.
-
-    Padding counts as tokens, and a single row that has more is taken alone.
-    """
+    """Calls `function` on rows with at most `max_tokens`, or one row that has more, with padding."""
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
     return map_in_parts(function, inputs, lambda start: start + per_chunk)

@@ -35,10 +35,7 @@ _TEXTS = tf.TensorSpec([None], tf.string)
 
 
 def _traced_once(method: Callable) -> functools.cached_property[Callable]:
-    """A method on string [n] as a function of the graph, traced once for each object.
-
-    So a graph that tokenizes in several places holds the tables only once.
-    """
+    """A method on string [n] as a function of the graph, traced once for each object."""
 
     def traced(self: Any) -> Callable:
         def on_cpu(texts: tf.Tensor) -> Any:

@@ -156,9 +156,8 @@ def _learned(
             progress("growing pieces", len(grown), surplus)
     longer = _most_useful(grown, room, known, spelled)
     learned = _measured((*old, *characters, *longer), size, counts, unspellable)
-    if tokenizer is None:
-        return learned
-    return dataclasses.replace(learned, before=_measured(old, size, counts, unspellable))
+    before = None if tokenizer is None else _measured(old, size, counts, unspellable)
+    return dataclasses.replace(learned, before=before)
 
 
 def character_pieces(
@@ -276,10 +275,7 @@ def _most_useful(
 
 
 def cut(word: str, vocabulary: Set[str], longest: int = MAX_WORD_CHARACTERS) -> list[str]:
-    """`word` cut into pieces, each the longest that fits but of at most `longest` characters.
-
-    This is the reference's WordpieceTokenizer; no pieces mean [UNK]. It cuts "##" pieces too.
-    """
+    """`word`, or a "##" piece, as the reference's WordpieceTokenizer cuts it; [] means [UNK]."""
     pieces = []
     mark = CONTINUATION if word.startswith(CONTINUATION) else ""
     word = word.removeprefix(mark)

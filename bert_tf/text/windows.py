@@ -17,15 +17,13 @@ from bert_tf.text.tokenizer import Tokenizer
 
 
 class Windows(NamedTuple):
-    """The windows of a batch of long texts, those of the first row first.
-
-    A piece has most context in the one window of several in which it is farthest from both ends.
-    """
+    """The windows of a batch of long texts, those of the first row first."""
 
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
     rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
     pieces: tf.Tensor  # int32 [windows, seq_len], a token's piece in the row's long text, or -1
-    has_most_context: tf.Tensor  # bool [windows, seq_len], False for tokens that are no piece
+    # bool [windows, seq_len]: whether of all windows this one has a piece farthest from both ends.
+    has_most_context: tf.Tensor
 
 
 def at_tokens(
@@ -90,8 +88,8 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Which windows show each piece best: bool [windows, seq_len].
 
-    `place`, int32 [windows, seq_len], is that of each token in its window's part of the long text.
-    A window starts at `in_long` among all `pieces`, and has `size`.
+    `place` is that of each token in its window's part of the long text. A window starts at
+    `in_long` among all `pieces`, and has `size`.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)
@@ -184,11 +182,7 @@ class TextReader:
 
 
 class QuestionWindows(NamedTuple):
-    """The result of `WindowPreprocessor`; see `Windows` for the first four fields.
-
-    `starts` and `ends`, int32 [windows, seq_len], are the byte range of each token in its context;
-    -1 for other tokens.
-    """
+    """`Windows` with the bytes of each token in its context, int32 [windows, seq_len], or -1."""
 
     features: Features
     rows: tf.Tensor
@@ -252,9 +246,8 @@ def find_answers(
 
     `starts` and `ends`, int32 [batch], are the byte range of the answer in its context; -1 for
     none. Both tokens are 0, the position of [CLS], in a window that does not show the whole answer.
-    An answer is the pieces that hold any byte of it. (The reference,
-    `run_squad.convert_examples_to_features`, finds the pieces of an answer by their text in its
-    words, and else takes the whole words.)
+    An answer is the pieces that hold any byte of it; the reference finds them by their text in its
+    words.
     """
     start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
     is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)

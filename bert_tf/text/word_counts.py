@@ -1,7 +1,4 @@
-"""Counting the words of text, as the `Tokenizer` cleans and splits it.
-
-Files are read in blocks, so that memory grows only with the number of distinct words.
-"""
+"""Counting the words of text; memory grows only with the number of distinct words."""
 
 import codecs
 import functools
@@ -34,9 +31,8 @@ def count_words(
 ) -> Counter[str]:
     """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
 
-    Words are cleaned. Words of over 200 characters, which the tokenizer turns into [UNK] with any
-    vocabulary, are counted together as UNSPELLABLE. Tokens that the tokenizer keeps whole are no
-    words. `progress` gets the bytes read, counted as they are stored on the disk.
+    Words of over 200 characters, which become [UNK] with any vocabulary, are counted together as
+    UNSPELLABLE. Tokens that the tokenizer keeps whole are no words.
     """
     counts: Counter[str] = Counter()
     for file in files:
@@ -110,10 +106,10 @@ def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
 
 @functools.cache
 def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
-    """A function from texts, string [batch], to their words.
+    """A function from texts to parts of them, string [parts], and the words in these.
 
-    It returns the cleaned texts in parts, string [parts], then the bytes in their part where the
-    words start and end, int64 [words], and how many words each part has, int64 [parts].
+    Of the words it returns the bytes where they start and end, int64 [words], and how many words
+    each part has, int64 [parts].
     """
     # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
     op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])

@@ -64,10 +64,7 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
 def _word_pieces(
     ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
 ) -> WordPieces:
-    """Numbers the words of each text, whose first is in `splits`, int32 [batch + 1].
-
-    `words`, int32 [pieces], is each piece's word among all; it begins where `starts_word` is true.
-    """
+    """Numbers the words of each text; `words`, int32 [pieces], is each piece's word among all."""
     in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
     first = tf.where(starts_word, in_text, -1)
     return WordPieces(ids, ids.with_values(in_text), ids.with_values(first), splits)
@@ -81,10 +78,7 @@ def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
 
 
 class WordWindows(NamedTuple):
-    """The result of `WordPreprocessor`; windows are padded to the longest of them.
-
-    Each word of a row is tagged once in all its windows.
-    """
+    """The result of `WordPreprocessor`: each word of a row is tagged once in all its windows."""
 
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
     rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
@@ -94,9 +88,8 @@ class WordWindows(NamedTuple):
 class WordPreprocessor:
     """Turns texts given as words, of any length, into the encoder's inputs, in the graph.
 
-    `stride` is the pieces from the start of a window to that of the next; by default half of
-    `max_length`, so that inside a text no word has much less context than a quarter of it on either
-    side.
+    By default the stride is half of `max_length`, so that inside a text no word has much less
+    context than a quarter of it on either side.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
@@ -130,10 +123,9 @@ def split_words(
 ) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
     """Cuts texts, string [batch], into words, and words into pieces.
 
-    Words ascend, and every word has a piece. Characters that the tokenizer drops lie between words
-    or inside one. With `split_punctuation`, words are BERT's own, which end at every punctuation
-    mark. Returns the pieces and the word of each, and where each word starts and ends in its text,
-    in bytes, RaggedTensor int32 [batch, (words)].
+    Words ascend, and every word has a piece. With `split_punctuation`, words are BERT's own, which
+    end at every punctuation mark. Also returns where each word starts and ends in its text, in
+    bytes, RaggedTensor int32 [batch, (words)].
     """
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     piece_splits = tf.cast(ids.row_splits, tf.int32)
@@ -184,11 +176,7 @@ def words_of_ids(
 
 
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
-    """The bytes of each range of texts [batch]: RaggedTensor string [batch, (ranges)].
-
-    Time and memory are linear in the texts and the ranges; `tf.strings.substr` would copy the whole
-    text once for each range.
-    """
+    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` would copy all texts."""
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)
     splits = tf.cast(of_texts.row_splits, tf.int32)
