@@ -43,10 +43,8 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-# Adds an option, or several, to a parser or to a group of one.
-Option = Callable[[Any], object]
-# The types of the values that these letters stand for.
-_NUMBERS = {"N": int, "P": float, "X": float}
+Option = Callable[[Any], object]  # adds one or several to a parser or to a group of one
+_NUMBERS = {"N": int, "P": float, "X": float}  # what the letters stand for
 
 
 def option(declaration: str, help: str, **settings: Any) -> Option:
@@ -113,12 +111,10 @@ def run(
         say(stopped)
         return 130
     except BrokenPipeError:
-        # The reader of the output has stopped reading, as `head` does. Discard what Python still
-        # writes at exit.
+        # The reader has stopped, as `head` does. Discard what Python still writes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        # Most code that writes files raises UserError; TensorFlow, which writes the logs of
-        # TensorBoard, does not.
+        # TensorFlow, which writes the logs of TensorBoard, raises no UserError.
         if is_disk_full(error):
             say("error: the disk is full; free some space and run the same command again")
         elif (told := refusal(error)) is not None:

@@ -23,8 +23,7 @@ class Imported(Section):
     """`module:Name` or `module.Name`, of a module that Python finds."""
     arguments: dict[str, Any] = {}
     """Arguments by name. `$learning_rate`, `$total_steps` and `$warmup_steps` in them are values of
-    the run, and for callbacks `$run` is its folder. `$$` is a dollar sign.
-    """
+    the run, and for callbacks `$run` is its folder. `$$` is a dollar sign."""
 
     def __str__(self) -> str:
         """A part of the name of a trial, which is that of a folder."""

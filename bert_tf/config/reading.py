@@ -21,8 +21,7 @@ from bert_tf.io.remote import local_path
 from bert_tf.tasks import registry
 
 Kind = TypeVar("Kind", bound=RunConfig)
-# What a file may name instead of a task: that of the teacher.
-DISTILLATION = "distillation"
+DISTILLATION = "distillation"  # as the task of a file: that of the teacher
 
 
 def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -123,8 +122,7 @@ def _task_of_teacher(tree: Tree) -> str:
     place = tree.place(("task",))
     if not isinstance(teacher, str):
         raise UserError(f"{place}: task distillation requires a teacher; set distillation.teacher")
-    # This imports TensorFlow.
-    from bert_tf.checkpoints import reading
+    from bert_tf.checkpoints import reading  # imports TensorFlow
     from bert_tf.tasks import keras_files
 
     path = TypeAdapter(FilePath).validate_python(teacher)

@@ -15,10 +15,8 @@ from bert_tf.config.search import Range, SearchConfig
 from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
-# The only task outside the task families: all of them start from it.
-PRETRAINING = "pretraining"
-# The version of the form of a run folder, which is in its configuration.
-FORMAT = 1
+PRETRAINING = "pretraining"  # the only task outside the task families: all of them start from it
+FORMAT = 1  # the version of the form of a run folder, which is in its configuration
 
 
 def some_of(values: Any) -> Any:
@@ -33,14 +31,12 @@ class RunConfig(Section):
     data: PretrainingData | FinetuningData
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens. A run needs a vocabulary: this section's, or that of the checkpoint
-    it starts from.
-    """
+    it starts from."""
     model: ModelConfig = ModelConfig()
     """The sizes of the encoder, under the names of google-research's `bert_config.json`. null takes
     the value of the preset or of the checkpoint. A run needs a checkpoint, a preset, or
     model.hidden_size, model.num_hidden_layers and model.num_attention_heads. The vocabulary decides
-    its own size.
-    """
+    its own size."""
     init: InitConfig = InitConfig()
     """The checkpoint that the weights start from."""
     train: TrainConfig
@@ -103,8 +99,7 @@ class PretrainingRun(RunConfig):
     train: PretrainingTrain
     """How the encoder is pre-trained. Long sequences cost much and teach little except the late
     positions. So the paper trains nine tenths of the steps with short ones (appendix A.2):
-    train.max_length 128, train.long_length 512.
-    """
+    train.max_length 128, train.long_length 512."""
 
     @model_validator(mode="after")
     def _records_have_one_length(self) -> Self:
@@ -122,12 +117,10 @@ class FinetuningRun(RunConfig):
     data: FinetuningData
     train: FinetuningTrain
     """How the weights are trained. A list of values for a key is a search over them, except for
-    train.deterministic, train.strategy and train.tpu.
-    """
+    train.deterministic, train.strategy and train.tpu."""
     search: SearchConfig | None = None
     """Search with Optuna instead of trying all combinations. A key of `train` may then be a range,
-    such as `{low: 1e-5, high: 1e-4, log: true}`; lists are choices.
-    """
+    such as `{low: 1e-5, high: 1e-4, log: true}`; lists are choices."""
     distillation: DistillationConfig | None = None
     """A teacher, from which the model learns in addition to the labels."""
 
@@ -151,7 +144,6 @@ class FinetuningRun(RunConfig):
 
     @property
     def source(self) -> str | None:
-        # The source may be the teacher.
         if self.distillation is not None and self.starts_from_teacher:
             return self.distillation.teacher
         return self.init.checkpoint
@@ -163,5 +155,4 @@ class CalibratedRun(FinetuningRun):
     calibrate: bool = False
     """After training, fit a temperature on the dev data by which logits are divided (Guo et al.
     2017), so that probabilities say how often they are right. Training and answers stay as they
-    are. `metrics.json` then has the temperature, and the calibration error before and after.
-    """
+    are. `metrics.json` then has the temperature, and the calibration error before and after."""

@@ -23,7 +23,6 @@ def schema() -> dict[str, Any]:
     """A JSON Schema, draft 2020-12, of a file of any task, registered families included.
 
     A file without the key `task`, or with the task of its teacher, may have the keys of any task.
-    No key is required, as a file may be the base of another, or have one.
     """
     runs = kinds()
     refs, whole = models_json_schema(

@@ -16,14 +16,12 @@ class SearchConfig(Section):
     """Where Optuna keeps the trials: the URL of a database, such as `sqlite:///trials.db`, or the
     path of a journal, a file that several machines can share. Relative paths start from the working
     directory. Workers with the same storage and configuration share the trials; each has an --out
-    of its own. null is `search.db` in the run folder.
-    """
+    of its own. null is `search.db` in the run folder."""
     seed: Seed = 0
     """Seed of the settings that are tried."""
     prune: bool = True
     """End a trial early if its metric on the dev data is below the median of the earlier trials
-    after as many evaluations. The first five trials are never ended.
-    """
+    after as many evaluations. The first five trials are never ended."""
 
 
 class Range(Section):

@@ -1,9 +1,8 @@
 """YAML read safely into plain dictionaries, every key with its line; and written again.
 
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
-1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words. A
-key given twice is an error, where PyYAML lets the last one win; so is an alias, which can make a
-small file unfold without end.
+1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words.
+Keys given twice are errors, and so are aliases, which can make a small file unfold without end.
 """
 
 import dataclasses
@@ -19,10 +18,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.io.remote import fetched, is_remote
 
-# The folder of the configurations that are found by their names.
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-# The characters of a name that are compared with those of experiments.
-_LONGEST = 80
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"  # configurations found by their names
+_LONGEST = 80  # characters of a name that are compared with those of experiments
 
 Keys = tuple[str, ...]
 """A key with those of the sections it is in, from the outside: ("train", "seed")."""

@@ -96,8 +96,7 @@ class _Data:
             self.task.initial = {**known.head, **known.settings}
         elif known is not None and getattr(self.trials[0].train, "few_shot", False):
             self.task.initial = {n: known.settings[n] for n in OF_VECTORS if n in known.settings}
-        # Known after `task_of`.
-        self.training_rows: Any = None
+        self.training_rows: Any = None  # known after `task_of`
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}
         self._teachers: dict[str, TaskModel] = {}

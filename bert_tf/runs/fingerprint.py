@@ -22,10 +22,8 @@ from bert_tf.io.files import checksum
 from bert_tf.io.remote import is_file
 from bert_tf.text import Tokenizer
 
-# Number of rows that are stacked and padded at a time.
-_CHUNK = 1024
-# Enough characters to distinguish data, as long as nobody makes them collide on purpose.
-_LENGTH = 16
+_CHUNK = 1024  # rows that are stacked and padded at a time
+_LENGTH = 16  # characters, enough as long as nobody makes data collide on purpose
 
 
 def fingerprint(examples: TrainingRows) -> str:

@@ -31,9 +31,8 @@ from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.loop import Phase, train
 from bert_tf.training.strategies import divided
 
-# The number of held-out batches in an evaluation, and the number of training batches that show how
-# many tokens a batch has.
-_DEV_STEPS, _SAMPLE_STEPS = 20, 8
+_DEV_STEPS = 20  # held-out batches in an evaluation
+_SAMPLE_STEPS = 8  # training batches that show how many tokens a batch has
 
 
 def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = False) -> Metrics:
@@ -111,8 +110,7 @@ def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
     return metrics | {"perplexity": float(np.exp(metrics["masked_lm_loss"]))}
 
 
-# In what share of the steps sequences of one length are used, and these.
-_Part = tuple[float, ShardData | RecordData]
+_Part = tuple[float, ShardData | RecordData]  # a share of the steps, and its data
 
 
 def _open_parts(

@@ -50,7 +50,6 @@ def push(
 ) -> None:
     """Writes a model in transformers' or sentence-transformers' format, with a card, to the Hub.
 
-    Embedders and re-rankers are written for sentence-transformers, all else for transformers.
     Settings that the format lacks are in an extra key, so that `bert_tf.load` opens the same model.
     """
     match = _TARGET.fullmatch(target)

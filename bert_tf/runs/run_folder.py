@@ -31,16 +31,11 @@ from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
 
 CONFIG_FILE = RUN_FILE
-# The files of a search: one has a line for each trial, the other one for each setting.
-SEARCH_FILE = "search.tsv"
-SUMMARY_FILE = "summary.tsv"
-# The file of a trial whose loss is no longer a number. It says what was seen, and where.
-DIVERGED_FILE = "diverged.json"
-# What a run has under `logs`.
+SEARCH_FILE = "search.tsv"  # a line for each trial of a search
+SUMMARY_FILE = "summary.tsv"  # a line for each setting of a search
+DIVERGED_FILE = "diverged.json"  # in a trial: what was no longer a number, and where
 _LOGS = ("train", "dev", "trials")
-# An empty file; the process that works on the run locks it.
-_LOCK_FILE = ".lock"
-
+_LOCK_FILE = ".lock"  # empty; the process that works on the run locks it
 
 Config = TypeVar("Config", bound=RunConfig, covariant=True)
 
@@ -55,8 +50,7 @@ class RunFolder(Generic[Config]):
         self.vocabulary = path / VOCABULARY_FILE
         self.checkpoints = path / CHECKPOINTS
         self.tokens = path / "tokens"
-        # The fingerprint of what these tokens were made of.
-        self.tokens_source = path / "tokens.source"
+        self.tokens_source = path / "tokens.source"  # the fingerprint of what they were made of
         self.logs = path / "logs"
         self.predictions = path / "predictions"
         self.trials = path / "trials"

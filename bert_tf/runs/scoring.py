@@ -30,8 +30,7 @@ from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.callbacks import OthersFailed
 from bert_tf.training.evaluations import in_words
 
-# Rows of which the outputs are computed at once.
-_BATCH = 32
+_BATCH = 32  # rows of which the outputs are computed at once
 
 
 def evaluate(

@@ -1,7 +1,7 @@
-"""A search: every combination of the lists under `train`, and the best of them kept.
+"""A search over every combination of the lists under `train`, and the best of them kept.
 
-Where `train.seed` is one of the lists, settings are compared by their mean over the seeds, and of
-the best settings the best run is kept. A setting of which a seed has diverged comes behind others.
+Where `train.seed` is one of the lists, settings are compared by their mean over the seeds. A
+setting of which a seed has diverged comes behind others.
 """
 
 import csv
@@ -27,13 +27,9 @@ from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.tensorboard import write_trial
 
-# Trains a trial; `callbacks` are called too.
-Finetune = Callable[..., dict[str, float]]
-
-# The fingerprints that `check_sources` compares.
-_SOURCES_FILE = "sources.json"
-# What is noted of a trial that diverged.
-_FOUND, _SKIPS = "found", "skip_nonfinite"
+Finetune = Callable[..., dict[str, float]]  # trains a trial
+_SOURCES_FILE = "sources.json"  # the fingerprints that `check_sources` compares
+_FOUND, _SKIPS = "found", "skip_nonfinite"  # what is noted of a trial that diverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +50,7 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
         return
     before = json.loads(read_text(file, "sources of the search"))
     for name, found in sources.items():
-        # Older versions recorded fewer sources.
-        if before.get(name, found) != found:
+        if before.get(name, found) != found:  # older versions recorded fewer sources
             raise UserError(
                 f"the {name} changed since the first trials of {run.path}; restore the old state, "
                 "or choose another --out"
@@ -66,8 +61,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     """Runs every trial of the run's configuration, and makes the run the best of them.
 
     Each trial is a run folder under `trials`; of a finished one only the checkpoint with its final
-    weights stays. `search.tsv` has a line for each trial so far, `summary.tsv` mean and standard
-    deviation over the seeds of each setting, `best.yaml` the configuration of the best trial.
+    weights stays.
     """
     trials: list[Trial] = []
     configs = run.config.trials()

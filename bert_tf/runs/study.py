@@ -1,7 +1,7 @@
 """A search with Optuna, which suggests the settings of each trial and then gets its score.
 
-Each trial is a run folder under `trials`. Several workers, with a folder each, share the trials of
-one storage. A worker that is started again goes on with its own trial that was cut short.
+Several workers, with a folder each, share the trials of one storage. A worker that is started again
+goes on with its own trial that was cut short.
 """
 
 import functools
@@ -29,8 +29,7 @@ from bert_tf.runs.run_folder import SEARCH_FILE, RunFolder
 from bert_tf.runs.search import Finetune, Pace, Trial, in_one_line, keep, run_once, write_table
 from bert_tf.training.evaluations import Metrics, rank
 
-# What the storage says of a trial.
-_FOLDER, _METRICS, _END = "folder", "metrics", "end"
+_FOLDER, _METRICS, _END = "folder", "metrics", "end"  # what the storage says of a trial
 
 
 class _Pruned(UserError):

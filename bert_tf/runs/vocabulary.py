@@ -12,8 +12,7 @@ from bert_tf.io.vocabulary import file_text, is_lower_case, read_vocabulary
 from bert_tf.tasks import from_checkpoint
 
 Kind = TypeVar("Kind", bound=RunConfig)
-# Opens the initial checkpoint of a run, if it has one.
-Find = Callable[[RunConfig], Checkpoint | None]
+Find = Callable[[RunConfig], Checkpoint | None]  # opens the initial checkpoint, if there is one
 
 
 def with_tokenizer_of(before: RunConfig, config: Kind) -> Kind:

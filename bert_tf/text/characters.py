@@ -1,11 +1,9 @@
 """What BERT's cleaning does with each Unicode code point, as small tables for the graph.
 
-The rules are those of google-research/bert, `tokenization.BasicTokenizer`, or of Hugging Face's
-tokenizers; see `unicode_rules`. The former are read once from the `unicodedata` of the Python that
-builds the tokenizer. So the graph does what the reference does under that same Python, whichever
-its Unicode version; a SavedModel contains its tables. WordPiece itself is a tf-text op, which
-splits at spaces, punctuation and CJK characters by its own Unicode version. Where the op disagrees
-with the rules, the tables change the character so that the words come out as in the reference.
+The rules are those of `unicode_rules`. A SavedModel contains its tables. WordPiece itself is a
+tf-text op, which splits at spaces, punctuation and CJK characters by its own Unicode version. Where
+the op disagrees with the rules, the tables change the character so that the words come out as in
+the reference.
 """
 
 import functools
@@ -21,12 +19,8 @@ import tensorflow as tf
 
 from bert_tf.text.unicode_rules import UnicodeRules, rules_of
 
-# A character that is in no word of cleaned text, since cleaning deletes it: a word that holds it is
-# therefore [UNK].
-UNKNOWN = 0xFFFD
-
-# One more that cleaning deletes, and so in no cleaned text at all.
-NEVER = "\x06"
+UNKNOWN = 0xFFFD  # cleaning deletes it, so a word that holds it is [UNK]
+NEVER = "\x06"  # cleaning deletes it too
 
 # In cleaned text a character stands for each string kept whole. First come other control characters
 # that cleaning deletes and that end no word; U+11 is left out, since the op uses it inside. Then
@@ -36,30 +30,23 @@ _CONTROLS = (*range(0x01, 0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(
 _UNASSIGNED = range(0x40000, 0x403B4)
 STAND_INS = "".join(map(chr, (*_CONTROLS, *_UNASSIGNED))).replace(NEVER, "").replace("\x11", "")
 WHOLE = 0x110000
-
 # How a character takes part in words: inside a word, between words, or as a word of its own.
 IN_WORD, SPACE, ALONE = 0, 1, 2
-
 # Bits of `Lookup.properties` of the cleaning table.
 KIND = 0b11
 ACCENT = 1 << 2
 CASED = 1 << 3
 CASE_IGNORABLE = 1 << 4
 LASTING_MARK = 1 << 5
-
 # `Lookup.properties` of the decomposition table is the canonical combining class.
 MAX_COMBINING = 255
-
 # Planes 0 to 3 and 14; the others have no character that cleaning changes.
 _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000))
-
 # The private-use characters of planes 15 and 16. Where ideographs are letters like any others, each
 # becomes one of them, because the op makes ideographs words of their own.
 _PRIVATE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
-
 _PAGE_BITS = 8
 _SIZE = WHOLE + (4 << _PAGE_BITS)
-
 # How the numbers of a code point share an int32, and those of a character that replaces another.
 _FIRST_BITS, _LENGTH_BITS = 18, 4
 _PROPERTIES_SHIFT = _FIRST_BITS + _LENGTH_BITS
@@ -84,10 +71,10 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True)
 class CharacterTable:
-    """The replacement and the properties of every code point; see `cleaning_table`.
+    """The replacement and the properties of every code point, packed into one integer.
 
-    The numbers of a code point are packed into one integer. The integers lie in pages of 256, and
-    equal pages are stored once, so that the table is small and a lookup is two gathers.
+    The integers lie in pages of 256, and equal pages are stored once, so that the table is small
+    and a lookup is two gathers.
     """
 
     page_starts: np.ndarray  # int32 [_SIZE / 256], where in `packed` each page starts
@@ -268,7 +255,6 @@ def ideographs_as_letters() -> dict[int, int]:
 @functools.cache
 def decomposition_table(lower_case: bool, normalizer: str = "google") -> CharacterTable:
     """Canonical decomposition; properties are canonical combining classes."""
-
     rules = rules_of(normalizer)
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
@@ -339,7 +325,7 @@ def _kinds_of_the_op() -> np.ndarray:
 def plain_characters(
     lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str, without: str
 ) -> str:
-    """What cleaning leaves unchanged, and ASCII capitals, as a regular expression without brackets."""
+    """What cleaning leaves unchanged, and ASCII capitals, as part of a regular expression."""
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True

@@ -1,13 +1,10 @@
 """BERT's text cleaning inside the graph, which keeps the place of every character in the original.
 
-The steps are those of google-research/bert, `tokenization.BasicTokenizer`. They work on code
-points, with integer ops over the whole batch at once. Nearly all steps are one lookup in a table;
-the others depend on neighbouring characters.
-
-Clean texts stay as they are. Two regular expressions decide whether a text is clean, at a small
-part of the cost of cleaning. A text that is not clean is cut at its spaces, since no step looks
-across a space, and only the words that need it are cleaned. (Texts are not cut for a tokenizer that
-has added tokens with spaces in them.)
+The steps are those of google-research/bert, `tokenization.BasicTokenizer`, on code points, with
+integer ops over the whole batch at once. Nearly all steps are one lookup in a table; the others
+depend on neighbouring characters. Two regular expressions decide whether a text is clean. One that
+is not is cut at its spaces, and only the words that need it are cleaned. (Texts are not cut for a
+tokenizer that has added tokens with spaces in them.)
 """
 
 import dataclasses
@@ -331,7 +328,7 @@ def _with_wholes(
 
 
 def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
-    """The number of the `known` string that each row of code points spells, and where there is one."""
+    """The number of the `known` string that each row of code points spells, if it spells one."""
     strings = np.array([[*map(ord, string)] for string in known])
     # Strings are sorted by a number that few share: a row is compared with those of its number.
     factors = np.random.default_rng(0).integers(2**40, size=strings.shape[1]) * 2 + 1

@@ -1,17 +1,14 @@
 """The tokenizer for LiteRT: built-in ops and tf-text's custom ops only, with `Tokenizer`'s ids.
 
-Three ops of tf-text do the work on strings. FastBertNormalize replaces characters one by one; it
-reads models written from the tables of `Tokenizer`, not tf-text's own. ByteSplitByOffsets cuts
-texts after final sigmas. FastWordpieceTokenizeWithOffsets splits words into pieces, as in
-`Tokenizer`. Everything else is arithmetic on integers.
-
-Two rules of `Tokenizer` are left out, since they would need strings joined again. Combining marks
-that cleaning does not drop stay in the order of the text, where NFD sorts them. And a capital sigma
-becomes ς only before the end of a word; in "ΑΣ1" it becomes σ.
+Three ops of tf-text do the work on strings: FastBertNormalize, with models written from the tables
+of `Tokenizer`, ByteSplitByOffsets and FastWordpieceTokenizeWithOffsets. Two rules of `Tokenizer`
+are left out, since they would need strings joined again. Combining marks that cleaning does not
+drop stay in the order of the text. And a capital sigma becomes ς only before the end of a word.
 """
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +17,6 @@ import tensorflow as tf
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK, ids_of
 from bert_tf.text import characters
-from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
 from bert_tf.text.packing import Cut, Features, Preprocessor, head_of, kept
 from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
@@ -28,8 +24,23 @@ from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
 from bert_tf.text.unicode_rules import rules_of
 from bert_tf.text.windows import WindowPreprocessor
 
-# Pieces of `_special_model`; the special tokens come after them.
-_OPEN, _CLOSE = 1, 2
+# What becomes of a character. One that stays is in a word, or else ends the word before it.
+_ENDS_WORD, _IN_WORD, _DELETED, _ACCENT = range(4)
+# How the rule of final sigmas sees a character; it looks through some characters.
+_UNCASED, _CASED, _PASSED, _SIGMA = range(4)
+# The kinds of characters in the order of their numbers, frequent ones first; 0 is no character. The
+# first one is also the end of a text.
+_FREQUENT = (
+    (_ENDS_WORD, _UNCASED),
+    (_IN_WORD, _CASED),
+    (_IN_WORD, _UNCASED),
+    (_ENDS_WORD, _PASSED),
+    (_ACCENT, _PASSED),
+    (_DELETED, _PASSED),
+)
+_KINDS = tuple(dict.fromkeys((*_FREQUENT, *itertools.product(range(4), range(4)))))
+_CAPITAL_SIGMA = "\u03a3"
+_OPEN, _CLOSE = 1, 2  # pieces of `_special_models`; the special tokens come after them
 
 
 class _FlatPieces(NamedTuple):
@@ -51,6 +62,79 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
     ids, *offsets = tokenizer.tokenize_with_offsets(texts)
     starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
     return _FlatPieces(tf.cast(ids.row_splits, tf.int32), ids.values, starts, ends)
+
+
+class _ByteTraits:
+    """The characters of texts by slots: their bytes end to end, and one more for each text's end.
+
+    LiteRT cannot decode strings. So a normalizer replaces every character by some spaces, whose
+    number is the character's kind, and reports the byte that each space comes from.
+    """
+
+    def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
+        found = normalize(texts, _traits_model(lower_case, normalizer))
+        lengths = tf.gather(found.origins, found.splits[1:] - 1)
+        self.first_slots = splits_of(lengths + 1)  # of each text, int32 [batch + 1]
+        slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
+        self._kinds = counts(slots, self.first_slots[-1])
+
+    def ends(self, slots: tf.Tensor) -> tf.Tensor:
+        """The slot where the characters at `slots` end, with the accents that follow; int32."""
+        is_kept = self._have(lambda fate, case: fate in (_ENDS_WORD, _IN_WORD))
+        is_seen = self._have(lambda fate, case: fate != _DELETED)
+        after = tf.gather(_next(is_kept), slots)
+        last = tf.gather(positions(is_seen), tf.gather(_rank(is_seen), after) - 2)
+        return tf.gather(_next(self._kinds > 0), last)
+
+    def ends_in_sigma(self) -> tf.Tensor:
+        """Where a capital sigma becomes ς, with the end of a word after it: bool [slots]."""
+        # A sigma is final if it follows a cased letter and no cased letter follows it.
+        counted = positions(self._have(lambda fate, case: case != _PASSED))
+        cased = tf.gather(self._have(lambda fate, case: case in (_CASED, _SIGMA)), counted)
+        cased = tf.cast(cased, tf.int32)
+        before = tf.concat([[0], cased[:-1]], axis=0)
+        after = tf.concat([cased[1:], [0]], axis=0)
+        is_sigma = tf.gather(self._have(lambda fate, case: case == _SIGMA), counted)
+        final = tf.gather(counted, positions(is_sigma & (before > after)))
+        is_kept = self._have(lambda fate, case: fate in (_ENDS_WORD, _IN_WORD))
+        ends_word = self._have(lambda fate, case: fate == _ENDS_WORD)
+        word_ends = tf.gather(ends_word, tf.gather(_next(is_kept), final))
+        final = tf.gather(final, positions(word_ends))
+        return counts(final, self.first_slots[-1]) > 0
+
+    def _have(self, trait: Callable[[int, int], bool]) -> tf.Tensor:
+        """The slots where a character with this fate and case starts: bool."""
+        return tf.gather([False, *(trait(*kind) for kind in _KINDS)], self._kinds)
+
+
+def _rank(mask: tf.Tensor) -> tf.Tensor:
+    """How many are True up to each position, this one included: int32."""
+    return tf.cumsum(tf.cast(mask, tf.int32))
+
+
+def _next(mask: tf.Tensor) -> tf.Tensor:
+    """The next True after each position: int32 [n]; the last position, which has none, is True."""
+    found = positions(mask)
+    return tf.gather(found, tf.minimum(_rank(mask), tf.size(found) - 1))
+
+
+@functools.cache
+def _traits_model(lower_case: bool, normalizer: str) -> np.ndarray:
+    """The normalizer that replaces each character by as many spaces as its number: uint8."""
+    table = characters.cleaning_table(lower_case, normalizer=normalizer)
+    found = table.unpacked()
+    fate = np.where(table.first_kinds() == characters.IN_WORD, _IN_WORD, _ENDS_WORD)
+    fate[found.length == 0] = _DELETED
+    fate[found.has(characters.ACCENT)] = _ACCENT
+    case = np.where(found.has(characters.CASED), _CASED, _UNCASED)
+    case[found.has(characters.CASE_IGNORABLE) | (fate == _DELETED)] = _PASSED
+    if lower_case:
+        case[ord(_CAPITAL_SIGMA)] = _SIGMA
+    spaces = {
+        " " * number: np.flatnonzero((fate == kind[0]) & (case == kind[1]))
+        for number, kind in enumerate(_KINDS, start=1)
+    }
+    return normalizer_model(spaces, broken=" " * (1 + _KINDS.index((_DELETED, _PASSED))))
 
 
 class QuestionFeatures(NamedTuple):
@@ -165,11 +249,11 @@ class LiteTokenizer:
         lower_case = self.tokenizer.lower_case
         normalizer = self.tokenizer.settings.normalizer
         whole = self.tokenizer.settings.special_tokens == "whole"
-        spared = CAPITAL_SIGMA if self._has_sigmas else ""
+        spared = _CAPITAL_SIGMA if self._has_sigmas else ""
         cleaned = normalize(texts, _cleaning_model(lower_case, normalizer, spared))
         if not (with_offsets or whole or self._has_sigmas):
             return self._whole_words(_wordpiece(cleaned.texts, self.tokenizer.wordpiece_model))
-        traits = ByteTraits(texts, lower_case, normalizer)
+        traits = _ByteTraits(texts, lower_case, normalizer)
         if self._has_sigmas:
             pieces = self._wordpiece_with_sigmas(cleaned, traits)
         else:
@@ -191,7 +275,7 @@ class LiteTokenizer:
         first_slot = tf.gather(traits.first_slots, owners(pieces.splits))
         return pieces._replace(starts=pieces.starts - first_slot, ends=pieces.ends - first_slot)
 
-    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: ByteTraits) -> _FlatPieces:
+    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: _ByteTraits) -> _FlatPieces:
         """The pieces of texts in which capital sigmas are still to be lower-cased."""
         import tensorflow_text as tf_text
 
@@ -245,7 +329,7 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
     """Where texts, string [batch], hold special tokens: two tensors int32 [slots].
 
     1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
-    first byte of each token. For `first_slots` see `ByteTraits`.
+    first byte of each token. For `first_slots` see `_ByteTraits`.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
     decoding, special = _special_models()
@@ -298,7 +382,7 @@ def _cleaning_model(lower_case: bool, normalizer: str, spared: str) -> np.ndarra
 @functools.cache
 def _sigma_model() -> np.ndarray:
     """The normalizer that makes a capital sigma σ, and the first byte of one ς: uint8 [bytes]."""
-    return normalizer_model({"\u03c3": [ord(CAPITAL_SIGMA)]}, broken="\u03c2")
+    return normalizer_model({"\u03c3": [ord(_CAPITAL_SIGMA)]}, broken="\u03c2")
 
 
 @functools.cache

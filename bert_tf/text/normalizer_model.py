@@ -1,10 +1,7 @@
 """tf-text's op FastBertNormalize, which replaces characters one by one, and its models.
 
-The op looks up the bytes of each character in a trie. A value of the trie says where the
-replacement of the character lies in a pool of strings. Bytes that are not UTF-8 are looked up too,
-each run of them that begins a character and breaks off as one. tf-text writes such models from
-ICU's tables; here they are written from any table.
-
+The op looks up the bytes of each character in a trie, and also each run of bytes that begins a
+character and breaks off. A value of the trie says where the replacement lies in a pool of strings.
 The trie is a double array in the form of darts-clone: units of 32 bits, in which the children of a
 node lie at the node's base XOR their byte. Equal subtrees are stored once.
 """
@@ -19,21 +16,14 @@ import tensorflow as tf
 # A value of the trie: this bit, the replacement's place in the pool, and its length in bytes.
 _REPLACED = 1 << 30
 _LENGTH_BITS = 6
-
 # Bits of a unit of the double array. The lowest eight are the byte that leads to it.
 _VALUE = 1 << 31
 _HAS_VALUE = 1 << 8
 _OFFSET_SHIFT = 10
 _MAX_OFFSET = 1 << 21
-
-# Bases and their children lie in the same block of this many units.
-_BLOCK = 256
-
-# So many blocks are searched for a place: earlier ones are nearly full.
-_SEARCHED = 16
-
+_BLOCK = 256  # units; bases and their children lie in the same block
+_SEARCHED = 16  # blocks are searched for a place: earlier ones are nearly full
 _CODE_POINTS = 0x110000
-
 # A node of the trie: its value, or 0 for none, and the numbers of its children by their bytes.
 _Node = tuple[int, tuple[tuple[int, int], ...]]
 
@@ -62,7 +52,7 @@ def normalizer_model(
     """The model, uint8 [bytes], for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
 
     `replacements` are strings of at most 63 bytes of UTF-8, each with the code points that it
-    replaces. All other code points stay. `broken` replaces bytes that are not UTF-8.
+    replaces. `broken` replaces bytes that are not UTF-8.
     """
     # The op requires a pool, even if all strings are empty.
     pool, values = bytearray(b" "), np.zeros(_CODE_POINTS, np.int64)

@@ -13,8 +13,7 @@ from bert_tf.text.tokenizer import Tokenizer
 
 Features = dict[str, tf.Tensor]
 Padding = Literal["max_length", "batch"]
-# What is cut off a text that is too long.
-Cut = Literal["end", "middle"]
+Cut = Literal["end", "middle"]  # of a text that is too long
 
 
 class Preprocessor:

@@ -1,9 +1,7 @@
 """Growing pieces from characters: join the commonest pair of neighbours, again and again.
 
 This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1) on characters, with
-WordPiece's marks: a piece that does not begin a word starts with "##". The counts of the pairs are
-updated from the words that hold the joined pair. So a join costs as much as it changes, not a pass
-over all words.
+WordPiece's marks. A join costs as much as it changes, not a pass over all words.
 """
 
 import heapq
@@ -12,10 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 CONTINUATION = "##"
-
-# A pair seen once says nothing about the text to come.
-_FEWEST = 2
-
+_FEWEST = 2  # a pair seen once says nothing about the text to come
 _Pair = tuple[str, str]
 
 
@@ -24,8 +19,7 @@ def merged_pieces(
 ) -> Iterator[str]:
     """Yields the pieces of two and more characters, in the order in which they are learned.
 
-    Of equally common pairs the first in the order of code points is joined. `cuts` are the pieces
-    of each word at first; None is its characters.
+    `cuts` are the pieces of each word at first; None is its characters.
     """
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
@@ -38,7 +32,6 @@ def merged_pieces(
         for pair in zip(word, word[1:], strict=False):
             pair_counts[pair] += occurrences[index]
             words_with[pair].append(index)
-
     # A count that falls is not pushed again: an entry may be too high, but never too low.
     heap = [(-count, pair) for pair, count in pair_counts.items()]
     heapq.heapify(heap)
@@ -51,7 +44,6 @@ def merged_pieces(
         if count != -negative_count:
             heapq.heappush(heap, (-count, pair))
             continue
-
         joined = pair[0] + pair[1].removeprefix(CONTINUATION)
         if joined not in learned:
             learned.add(joined)

@@ -10,10 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# Tensors [rows, ...] by name.
-Columns = Mapping[str, tf.Tensor]
-# What is called with a part of the rows; see `map_in_parts`.
-OfRows = Callable[[Columns], Any]
+Columns = Mapping[str, tf.Tensor]  # [rows, ...] by name
+OfRows = Callable[[Columns], Any]  # called with a part of the rows; see `map_in_parts`
 
 # Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
 MAX_BYTES = 8_000_000
@@ -53,7 +51,7 @@ def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) 
 
 
 def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """Calls `function` on rows with at most `max_tokens`, or one row that has more, with padding."""
+    """Calls `function` on rows with at most `max_tokens`, padding included, or on one alone."""
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
     return map_in_parts(function, inputs, lambda start: start + per_chunk)
@@ -107,7 +105,7 @@ def map_in_parts(
     ]
 
     def is_more(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tf.Tensor:
-        # A part of no rows also counts; its output gives the other axes.
+        # A part of no rows counts, as its output gives the other axes.
         return (start < rows) | (arrays[0].size() == 0)
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:

@@ -1,8 +1,7 @@
 """The Unicode properties of characters by google-research/bert or Hugging Face's tokenizers.
 
-google-research/bert reads the `unicodedata` of the Python that builds the tokenizer. The library
-tokenizers has its own tables: marks and punctuation as of Unicode 8, lower case as of Unicode
-17. `huggingface_characters.json` has them as version 0.23.3 answers for every code point.
+The former reads the `unicodedata` of the Python that builds the tokenizer. The latter has its own
+tables, which `huggingface_characters.json` has as version 0.23.3 answers for every code point.
 """
 
 import functools
@@ -27,15 +26,8 @@ _IDEOGRAPHS = (
 # The categories of which tokenizers knows fewer characters than Python.
 _LISTED = ("Mn", "Cf", "P")
 # Letters that Unicode decomposes, and tokenizers, whose table of decompositions is older, does not.
-_WHOLE_LETTERS = frozenset(
-    map(
-        chr,
-        (
-            *(0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391),
-            *(0x113C5, 0x113C7, 0x113C8, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B)),
-        ),
-    )
-)
+_WHOLE = (0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391, 0x113C5, 0x113C7, 0x113C8)
+_WHOLE_LETTERS = frozenset(map(chr, (*_WHOLE, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B))))
 
 
 @dataclass(frozen=True)

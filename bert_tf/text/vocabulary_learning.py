@@ -2,11 +2,8 @@
 
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
 pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
-greedy longest-match tokenizer gains least from.
-
-A vocabulary that exists already is extended in the same three steps. Characters that it has cost
-nothing, words start as its pieces instead of characters, and the pieces that are dropped are new
-ones. The new pieces follow the old.
+greedy longest-match tokenizer gains least from. To extend a vocabulary, words start as its pieces
+instead of characters; the new pieces follow the old.
 
 benchmarks/vocabulary.py compares this with ready-made trainers. That of tensorflow-text takes ten
 times as long, and that of Hugging Face numbers the pieces differently on every run. Held-out text
@@ -31,10 +28,8 @@ from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
 from bert_tf.text.tokenizer import Tokenizer
 from bert_tf.text.word_counts import UNSPELLABLE, OnProgress, count_words, count_words_of_texts
 
-# Pieces grown for every piece kept. With more, the vocabulary fits its own text better and other
-# text worse.
+# Pieces grown for every piece kept. With more, the vocabulary fits other text worse.
 _SURPLUS = 1.25
-
 # The share of the vocabulary that characters may take. The characters needed to spell 99% of the
 # words may take all of it, those up to 99.95% three quarters, and rarer ones a quarter.
 _ALL_OF_IT = 0.99
@@ -43,12 +38,7 @@ _SHARES = ((_ALL_OF_IT, 1), (0.9995, 3 / 4), (1, 1 / 4))
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary, and how well it covers the text that it was learned from.
-
-    The pieces are the special tokens, the characters, then the longer pieces in the order in which
-    they were learned, roughly from frequent to rare. A piece's id is its index. There are fewer
-    than `size` if no more pairs of pieces occur twice in the text.
-    """
+    """A vocabulary, and how well it covers the text that it was learned from."""
 
     pieces: tuple[str, ...]
     size: int  # the number of pieces asked for
@@ -165,11 +155,10 @@ def character_pieces(
 ) -> tuple[str, ...]:
     """The one-character pieces: first those that begin a word, then those that continue one.
 
-    Every character that is kept costs a piece or two. Every character that is left out turns the
-    words that hold it into [UNK]. So words decide: the common characters, which spell nearly all
-    words, come first, and the rare ones must leave room. A character gets both pieces, wherever in
-    a word it was seen. One that always stands alone, like punctuation and CJK ideographs, needs
-    only the first. What is among the `old` pieces is left out.
+    Common characters, which spell nearly all words, come first, and the rare ones must leave room.
+    A character gets both pieces, wherever in a word it was seen. One that always stands alone, like
+    punctuation and CJK ideographs, needs only the first. What is among the `old` pieces is left
+    out.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()

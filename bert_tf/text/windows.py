@@ -29,11 +29,10 @@ class Windows(NamedTuple):
 def at_tokens(
     values: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor, missing: float
 ) -> tf.Tensor:
-    """The value of each token of some windows: [windows, seq_len].
+    """The value of each token of some windows: [windows, seq_len], `missing` at -1.
 
-    `values` [batch, (pieces)] or [batch, (words)] are for instance the byte offsets of pieces.
-    `rows`, int32 [windows], is the row of the batch that each window is of. `places`, int32
-    [windows, seq_len], is the piece or word of each token in its row; tokens at -1 are `missing`.
+    `values` are [batch, (pieces)] or [batch, (words)]. `rows`, int32 [windows], is the row of each
+    window, and `places`, int32 [windows, seq_len], each token's piece or word in it.
     """
     first = tf.cast(tf.gather(values.row_starts(), rows), tf.int32)[:, None]
     padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
@@ -128,16 +127,9 @@ class TextWindows(NamedTuple):
 class TextReader:
     """Turns any number of texts, or pairs, into the encoder's inputs, as a SavedModel gets them.
 
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
-    >>> windows = TextReader(tokenizer, max_length=6, stride=2)([tf.constant(["a b c d e", "a"])])
-    >>> windows.features["input_word_ids"].numpy().tolist(), windows.counts.numpy().tolist()
-    ([[2, 5, 6, 7, 8, 3], [2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0]], [2, 1])
-    >>> windows.end_to_end()["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3, 2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
-
     Of a pair, the second text is cut into windows. The first one stands in each of them, in at most
-    half of the room unless the second leaves it more. What fits is packed as by `Preprocessor`.
-    Without a stride each row has one window, so that longer texts are cut.
+    half of the room unless the second leaves it more. Without a stride each row has one window, so
+    that longer texts are cut.
     """
 
     tokenizer: Tokenizer
@@ -200,10 +192,6 @@ class WindowPreprocessor:
     >>> windows = preprocess((["Who sat"], ["The cat sat."]))
     >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] question [SEP] context [SEP]
     [[2, 5, 6, 3, 7, 8, 6, 3], [2, 5, 6, 3, 8, 6, 9, 3]]
-    >>> windows.starts.numpy().tolist()  # the first byte of each token of the context
-    [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
-
-    The defaults are the reference's for SQuAD.
     """
 
     def __init__(

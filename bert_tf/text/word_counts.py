@@ -15,15 +15,10 @@ from bert_tf.io.files import check_there, open_maybe_gzipped
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import characters, cleaning
 
-# Called with a description of the work, the amount done and the total amount.
-OnProgress = Callable[[str, int, int], None]
-
+OnProgress = Callable[[str, int, int], None]  # gets a description, the amount done, the total
 UNSPELLABLE = chr(characters.UNKNOWN)
-
 _BLOCK_BYTES = 1 << 20
-
-# Characters without a space or a new line after which a block ends all the same.
-_LONGEST_RUN = 2 * _BLOCK_BYTES
+_LONGEST_RUN = 2 * _BLOCK_BYTES  # a block ends after it even without a space or a new line
 
 
 def count_words(

@@ -1,11 +1,8 @@
 """Texts as words, as for named entities: the pieces of each word, and windows of them.
 
-A word is tagged at its first piece (the BERT paper, section 5.3), in the window where that piece
-has most context.
-
-Plain text is cut into words as data sets of named entities have them. BERT's own words end at every
-punctuation mark. Annotators of entities keep "U.S.", "O'Brien" and "AL-AIN" whole. Here a word is
-one of BERT's words, or several that `_COMPOUNDS` joins.
+A word is tagged at its first piece (the BERT paper, section 5.3). BERT's own words end at every
+punctuation mark, where annotators of entities keep "U.S.", "O'Brien" and "AL-AIN" whole. Here a
+word is one of BERT's words, or several that `_COMPOUNDS` joins.
 """
 
 from typing import NamedTuple
@@ -86,11 +83,7 @@ class WordWindows(NamedTuple):
 
 
 class WordPreprocessor:
-    """Turns texts given as words, of any length, into the encoder's inputs, in the graph.
-
-    By default the stride is half of `max_length`, so that inside a text no word has much less
-    context than a quarter of it on either side.
-    """
+    """Turns texts given as words, of any length, into the encoder's inputs, in the graph."""
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
         stride = max_length // 2 if stride is None else stride
@@ -176,7 +169,7 @@ def words_of_ids(
 
 
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
-    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` would copy all texts."""
+    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` copies all texts."""
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)
     splits = tf.cast(of_texts.row_splits, tf.int32)
