@@ -13,16 +13,9 @@ from bert_tf.config.section import Section
 # Keys that may change between two sessions of a run, since they decide none of its numbers
 # as long as these are finite. A callback may do more, and is then the user's own choice.
 _FREE = (
-    "search.trials",
-    "train.callbacks",
-    "train.checkpoint_minutes",
-    "train.checkpoints_kept",
-    "train.log_steps",
-    "train.metrics",
-    "train.skip_nonfinite",
-    "train.strategy",
-    "train.tpu",
-)
+    "search.trials train.callbacks train.checkpoint_minutes train.checkpoints_kept train.log_steps "
+    "train.metrics train.skip_nonfinite train.strategy train.tpu"
+).split()
 
 
 def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:

@@ -10,14 +10,9 @@ from bert_tf.config.section import Count, FilePath, FilePaths, Section, Share
 _WITH_SPLITS = ("tfds", "datasets", "token_shards", "tfrecord")
 # What decides how examples are made of text; those in TFRecords are made already.
 _OF_EXAMPLES = (
-    "masked_lm_prob",
-    "max_predictions_per_seq",
-    "mask_share",
-    "random_share",
-    "short_seq_prob",
-    "cross_documents",
-    "whole_word_masking",
-)
+    "masked_lm_prob max_predictions_per_seq mask_share random_share short_seq_prob cross_documents "
+    "whole_word_masking"
+).split()
 
 
 class PretrainingData(Section):

@@ -11,9 +11,8 @@ from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.refusals import mistake
 from bert_tf.config.run import FORMAT, PRETRAINING, PretrainingRun, RunConfig, some_of
-from bert_tf.config.search import Range
 from bert_tf.config.section import FilePath
-from bert_tf.config.train import LISTS, NOT_SEARCHED
+from bert_tf.config.train import LISTS, NOT_SEARCHED, Range
 from bert_tf.config.yaml_files import Tree
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError

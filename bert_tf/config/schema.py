@@ -20,10 +20,7 @@ class _OfFile(GenerateJsonSchema):
 
 
 def schema() -> dict[str, Any]:
-    """A JSON Schema, draft 2020-12, of a file of any task, registered families included.
-
-    A file without the key `task`, or with the task of its teacher, may have the keys of any task.
-    """
+    """A JSON Schema, draft 2020-12, of a file of any task, also of one without the key `task`."""
     runs = kinds()
     refs, whole = models_json_schema(
         [(kind, "validation") for kind in runs.values()],

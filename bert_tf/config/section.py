@@ -48,10 +48,7 @@ Weight = Annotated[float, Field(ge=0)]
 
 
 class Section(pydantic.BaseModel):
-    """A section of a file. Its fields are the keys; the text below a field describes it.
-
-    It converts whole numbers to floats and lists to tuples, and nothing else.
-    """
+    """A section of a file. Its fields are the keys; the text below a field describes it."""
 
     model_config = pydantic.ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True

@@ -48,10 +48,7 @@ def push(
     revision: str | None = None,
     license: str | None = None,
 ) -> None:
-    """Writes a model in transformers' or sentence-transformers' format, with a card, to the Hub.
-
-    Settings that the format lacks are in an extra key, so that `bert_tf.load` opens the same model.
-    """
+    """Writes a model and a card to the Hub, for transformers or sentence-transformers."""
     match = _TARGET.fullmatch(target)
     if not match or revision not in (None, match[2] or revision):
         raise UserError(
@@ -127,21 +124,20 @@ def _explained(name: str) -> Iterator[None]:
         while found is not None and getattr(found, "response", None) is None:
             found = found.__cause__
         status = getattr(getattr(found, "response", None), "status_code", None)
-        if status == 401:
-            raise UserError(
-                "the Hugging Face Hub does not accept the token; run hf auth login with a token "
-                "that may write"
-            ) from None
-        if status in (403, 404):
-            raise UserError(
-                f"the token may not write to {name} on the Hugging Face Hub; choose a name of "
-                "yours, or run hf auth login with a token that may write"
-            ) from None
         first = str(found or error).strip().splitlines() or [type(error).__name__]
-        raise UserError(
+        said = (
             f"{name} cannot be pushed ({first[0]}); check the network, and run the same command "
             "again: a push is one commit, so nothing is there in part"
-        ) from None
+        )
+        remedy = "run hf auth login with a token that may write"
+        if status == 401:
+            said = f"the Hugging Face Hub does not accept the token; {remedy}"
+        if status in (403, 404):
+            said = (
+                f"the token may not write to {name} on the Hugging Face Hub; choose a name of "
+                f"yours, or {remedy}"
+            )
+        raise UserError(said) from None
 
 
 def _card(

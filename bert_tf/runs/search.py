@@ -1,7 +1,6 @@
 """A search over every combination of the lists under `train`, and the best of them kept.
 
-Where `train.seed` is one of the lists, settings are compared by their mean over the seeds. A
-setting of which a seed has diverged comes behind others.
+Where `train.seed` is one of the lists, settings are compared by their mean over the seeds.
 """
 
 import csv
@@ -58,11 +57,7 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
 
 
 def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) -> dict[str, float]:
-    """Runs every trial of the run's configuration, and makes the run the best of them.
-
-    Each trial is a run folder under `trials`; of a finished one only the checkpoint with its final
-    weights stays.
-    """
+    """Runs every trial, each a run folder under `trials`, and makes the run the best of them."""
     trials: list[Trial] = []
     configs = run.config.trials()
     pace = Pace(len(configs))

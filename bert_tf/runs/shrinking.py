@@ -57,10 +57,7 @@ def shrink(
     calibration: str | None = None,
     settings: Sequence[str] = (),
 ) -> list[Stage]:
-    """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
-
-    `precision`, `lengths` and `calibration` are those of `bert_tf.export.run.export_run`.
-    """
+    """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage."""
     teacher = RunFolder.open(path)
     if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:
         raise UserError(

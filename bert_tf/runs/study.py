@@ -1,7 +1,6 @@
 """A search with Optuna, which suggests the settings of each trial and then gets its score.
 
-Several workers, with a folder each, share the trials of one storage. A worker that is started again
-goes on with its own trial that was cut short.
+Several workers, with a folder each, share the trials of one storage.
 """
 
 import functools
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 from bert_tf.config.changes import identity
 from bert_tf.config.refusals import mistake
 from bert_tf.config.run import FinetuningRun
-from bert_tf.config.search import Range, SearchConfig
+from bert_tf.config.train import Range, SearchConfig
 from bert_tf.console import logger
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError

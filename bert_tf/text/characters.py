@@ -71,10 +71,9 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True)
 class CharacterTable:
-    """The replacement and the properties of every code point, packed into one integer.
+    """The replacement and the properties of every code point, in pages of 256.
 
-    The integers lie in pages of 256, and equal pages are stored once, so that the table is small
-    and a lookup is two gathers.
+    Equal pages are stored once, so that the table is small and a lookup is two gathers.
     """
 
     page_starts: np.ndarray  # int32 [_SIZE / 256], where in `packed` each page starts
@@ -130,9 +129,8 @@ def _table(
 ) -> CharacterTable:
     """Packs a table of `_CODE_POINTS` and of `more`.
 
-    `describe` gives the replacement of a code point (itself if it stays) and its properties, and
-    `properties` those of a code point that another becomes. The code points for which `stay`, bool
-    [_SIZE], is true stay and have the properties `own_of_stay`: most of them, without a call each.
+    `describe` gives the replacement of a code point (itself if it stays) and its properties. Those
+    for which `stay`, bool [_SIZE], is true stay and have the properties `own_of_stay`.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
@@ -169,10 +167,9 @@ def cleaning_table(
 ) -> CharacterTable:
     """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
-    Properties are: the KIND of a character that stays; ACCENT for one that is dropped as an accent
-    (its length is 0, as for everything that is dropped); CASED; CASE_IGNORABLE; and LASTING_MARK
-    for one that gives a combining mark that is not dropped. CASED and CASE_IGNORABLE are set only
-    when lower-casing, ACCENT and LASTING_MARK only when stripping accents.
+    ACCENT is a property of a character that is dropped as an accent, and LASTING_MARK of one that
+    gives a combining mark that is not dropped; both are set only when stripping accents. CASED and
+    CASE_IGNORABLE are set only when lower-casing.
     """
     if strip_accents is None:
         return cleaning_table(lower_case, lower_case, split_chinese, normalizer)

@@ -218,10 +218,9 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
 def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...]:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
-    Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does. Returns the
-    cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie in the next
-    two; and for each byte, int32 [bytes], the bytes of the original text where its character starts
-    and ends (exclusive), together with accents dropped after it.
+    Returns the cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie
+    in the next two; and for each byte, int32 [bytes], the bytes of the original text where its
+    character starts and ends (exclusive), together with accents dropped after it.
     """
     text, kinds = _cleaned(texts, settings)
     if added := added_tokens(settings):
@@ -285,11 +284,10 @@ def _with_equal_spaces(text: _Characters, kinds: tf.Tensor) -> tf.Tensor:
 def _with_wholes(
     text: _Characters, seen: tf.Tensor, whole: Mapping[int, str]
 ) -> tuple[_Characters, tf.Tensor]:
-    """Each of the strings `whole` becomes one character, the number WHOLE + its place.
+    """Each of the strings `whole` in `seen` becomes one character, the number WHOLE + its place.
 
-    Strings are searched from left to right in `seen`, int32 [characters]. Of those that start at
-    one place the longest counts. Also returns where the characters were in `text`, int32
-    [characters].
+    The leftmost string counts, and of those that start at one place the longest. Also returns where
+    the characters were in `text`, int32 [characters].
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -401,10 +399,9 @@ def _with_marks_in_order(
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
-    The order matters only where two marks remain that cleaning does not drop. This is very rare, so
-    the sorting is done only if there is such a mark at all. After it, the marks of a run no longer
-    have places of their own in the original text: they share the range of the run. Accents that are
-    dropped belong to the character before them, and to all letters of it if it is a syllable.
+    This is done only if there are marks that cleaning does not drop, which is very rare. After it,
+    the marks of a run share its range. Accents that are dropped belong to the character before
+    them, and to all letters of it if it is a syllable.
     """
 
     def sort() -> tuple[tf.Tensor, ...]:

@@ -67,8 +67,8 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
 class _ByteTraits:
     """The characters of texts by slots: their bytes end to end, and one more for each text's end.
 
-    LiteRT cannot decode strings. So a normalizer replaces every character by some spaces, whose
-    number is the character's kind, and reports the byte that each space comes from.
+    A normalizer replaces every character by some spaces, whose number is the character's kind,
+    since LiteRT cannot decode strings.
     """
 
     def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
@@ -148,8 +148,7 @@ class QuestionFeatures(NamedTuple):
 class LiteTokenizer:
     """Splits text into a `Tokenizer`'s pieces, in a function that converts to LiteRT.
 
-    Convert with `allow_custom_ops`; the interpreter must register
-    `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`.
+    The interpreter must register `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -221,10 +220,7 @@ class LiteTokenizer:
     def _joined(
         self, segments: Sequence[tf.Tensor], counts: Sequence[tf.Tensor], max_length: int
     ) -> tuple[Features, tf.Tensor, tf.Tensor]:
-        """Joins the first `counts` pieces of segments, each int32 [pieces], to the features.
-
-        Also returns which tokens are pieces of the last segment, and their places: [max_length].
-        """
+        """The features of the first `counts` pieces of segments, and where the last one's are."""
         tokenizer = self.tokenizer
         token = tf.range(max_length)
         ids = tf.fill([max_length], tokenizer.pad_id)
@@ -328,8 +324,7 @@ class LiteTokenizer:
 def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Where texts, string [batch], hold special tokens: two tensors int32 [slots].
 
-    1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
-    first byte of each token. For `first_slots` see `_ByteTraits`.
+    1 + the place in `SPECIAL_TOKENS` at all bytes of one, else 0; and 1 at the first byte of each.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
     decoding, special = _special_models()
@@ -387,9 +382,7 @@ def _sigma_model() -> np.ndarray:
 
 @functools.cache
 def _special_models() -> tuple[np.ndarray, np.ndarray]:
-    """The normalizer that only drops bytes that are not UTF-8, and the model of the WordPiece op
-    that finds brackets and the names of special tokens: each uint8 [bytes].
-    """
+    """The normalizer that drops broken bytes, and the model that finds special tokens: uint8."""
     pieces = [UNK, "[", "]", *(token.strip("[]") for token in SPECIAL_TOKENS)]
     assert (pieces[_OPEN], pieces[_CLOSE]) == ("[", "]")
     return normalizer_model({}), wordpiece_model_of(pieces, 0)

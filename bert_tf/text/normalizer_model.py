@@ -89,19 +89,14 @@ def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
 
     known: dict[bytes, int] = {}
 
-    def last_byte(of: np.ndarray) -> int:
-        """The node of all bytes but the last of the characters with these 64 values."""
-        key = of.tobytes()
-        if key not in known:
-            places = np.flatnonzero(of)
-            children = {0x80 | int(place): node(int(of[place]), {}) for place in places}
-            known[key] = node(broken, children)
-        return known[key]
-
     def begun(first: int, last: int, missing: int) -> int:
         """The node of the first bytes of the characters from first to last; some are missing."""
+        of = values[first : last + 1]
+        if missing == 1 and of.tobytes() not in known:
+            ends = {0x80 | int(place): node(int(of[place]), {}) for place in np.flatnonzero(of)}
+            known[of.tobytes()] = node(broken, ends)
         if missing == 1:
-            return last_byte(values[first : last + 1])
+            return known[of.tobytes()]
         size = 1 << 6 * (missing - 1)
         children = {
             0x80 | start // size & 0x3F: begun(start, start + size - 1, missing - 1)
@@ -141,10 +136,7 @@ def _double_array(nodes: list[_Node]) -> np.ndarray:
 
 
 def _bases(children: list[list[int]]) -> list[int]:
-    """A base for each node, so that no two nodes share a base, and no two children a unit.
-
-    `children` are the bytes of each node's children, 0 for its value.
-    """
+    """A base for each node, all different, so that no two children share a unit."""
     bases = np.zeros(len(children), np.int64)
     leaves = np.array([each == [0] for each in children])
     blocks = int((~leaves).sum() + leaves.sum() // _BLOCK + 3)

@@ -157,8 +157,8 @@ def truncate(
 ) -> list[tf.RaggedTensor]:
     """Shortens one or two segments [batch, (pieces)] to at most `budget` pieces together.
 
-    The longer of two segments loses one piece at a time; if both are as long, the second one does.
-    This is the reference's `_truncate_seq_pair` in closed form.
+    The longer one loses one piece at a time, or else the second: `_truncate_seq_pair` in closed
+    form.
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
     counts = kept([segment.row_lengths() for segment in segments], budget)

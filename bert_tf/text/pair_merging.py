@@ -1,7 +1,7 @@
 """Growing pieces from characters: join the commonest pair of neighbours, again and again.
 
-This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1) on characters, with
-WordPiece's marks. A join costs as much as it changes, not a pass over all words.
+This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1). A join costs as
+much as it changes, not a pass over all words.
 """
 
 import heapq
@@ -17,10 +17,7 @@ _Pair = tuple[str, str]
 def merged_pieces(
     word_counts: Mapping[str, int], cuts: Sequence[list[str]] | None = None
 ) -> Iterator[str]:
-    """Yields the pieces of two and more characters, in the order in which they are learned.
-
-    `cuts` are the pieces of each word at first; None is its characters.
-    """
+    """Yields the longer pieces as they are learned; `cuts` are each word's pieces at first."""
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     words = [*cuts]

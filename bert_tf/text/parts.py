@@ -1,8 +1,7 @@
 """Work on any number of rows: a part of them at a time, and the same result for equal rows.
 
-The last bit of a result depends on the place of its row in a batch: kernels compute most rows with
-vector instructions and the rest one by one, and other processors have other kernels. Without
-`as_first` such a bit would decide which of two equal texts is ranked first.
+The last bit of a result depends on the place of its row in a batch. Without `as_first` such a bit
+would decide which of two equal texts is ranked first.
 """
 
 from collections.abc import Callable, Mapping

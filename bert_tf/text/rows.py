@@ -1,8 +1,7 @@
 """Index arithmetic on ragged rows, linear in the number of their values.
 
-A ragged batch is stored as one flat list of values and the splits of its rows. TensorFlow's own
-`tf.repeat` and `RaggedTensor.value_rowids` build a mask of [rows, longest row]: one long text in a
-batch would make that mask very large.
+TensorFlow's own `tf.repeat` and `RaggedTensor.value_rowids` build a mask of [rows, longest row],
+which one long text in a batch makes very large.
 """
 
 import tensorflow as tf

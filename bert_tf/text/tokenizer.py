@@ -1,8 +1,7 @@
 """BERT's tokenizer inside the graph: text cleaning and WordPiece, with google-research/bert's ids.
 
-Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, which
-implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524) in linear time. Other texts
-are cleaned first; see `cleaning`.
+Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, "Fast WordPiece
+Tokenization" (Song et al., arXiv 2012.15524). Other texts are cleaned first.
 """
 
 import dataclasses

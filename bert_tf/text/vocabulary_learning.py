@@ -2,12 +2,10 @@
 
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
 pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
-greedy longest-match tokenizer gains least from. To extend a vocabulary, words start as its pieces
-instead of characters; the new pieces follow the old.
+greedy longest-match tokenizer gains least from. To extend a vocabulary, words start as its pieces.
 
-benchmarks/vocabulary.py compares this with ready-made trainers. That of tensorflow-text takes ten
-times as long, and that of Hugging Face numbers the pieces differently on every run. Held-out text
-takes 1.2% fewer pieces here than with the latter.
+benchmarks/vocabulary.py compares this with ready-made trainers: that of tensorflow-text takes ten
+times as long, and that of Hugging Face numbers the pieces differently on every run.
 """
 
 import dataclasses

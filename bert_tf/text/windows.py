@@ -31,8 +31,8 @@ def at_tokens(
 ) -> tf.Tensor:
     """The value of each token of some windows: [windows, seq_len], `missing` at -1.
 
-    `values` are [batch, (pieces)] or [batch, (words)]. `rows`, int32 [windows], is the row of each
-    window, and `places`, int32 [windows, seq_len], each token's piece or word in it.
+    `values` are [batch, (pieces)] or [batch, (words)]; `rows`, int32 [windows], and `places`, int32
+    [windows, seq_len], say which is each token's.
     """
     first = tf.cast(tf.gather(values.row_starts(), rows), tf.int32)[:, None]
     padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
@@ -50,9 +50,9 @@ def slide(
     """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
     A text that fits, or is empty, has one window. Every window is `max_length` tokens wide. `long`
-    and `short` are pieces, RaggedTensors int32 [batch, (pieces)]; without `short` a window is [CLS]
-    window [SEP]. `stride` is at most a window's worth of pieces, and `short` must leave room for at
-    least one piece. What lies beyond `max_windows` of a text is left out.
+    and `short` are pieces, RaggedTensors int32 [batch, (pieces)]. `stride` is at most a window's
+    worth of pieces, and `short` must leave room for one. What lies beyond `max_windows` is left
+    out.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -87,8 +87,8 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Which windows show each piece best: bool [windows, seq_len].
 
-    `place` is that of each token in its window's part of the long text. A window starts at
-    `in_long` among all `pieces`, and has `size`.
+    A window starts at `in_long` among all `pieces`; `place` is that of a token in its window's
+    part.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)
@@ -233,9 +233,8 @@ def find_answers(
     """The first and last token of the answer in each window: two tensors int32 [windows].
 
     `starts` and `ends`, int32 [batch], are the byte range of the answer in its context; -1 for
-    none. Both tokens are 0, the position of [CLS], in a window that does not show the whole answer.
-    An answer is the pieces that hold any byte of it; the reference finds them by their text in its
-    words.
+    none. Both tokens are 0, [CLS], in a window that does not show all pieces with any byte of the
+    answer.
     """
     start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
     is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)

@@ -24,10 +24,9 @@ _LONGEST_RUN = 2 * _BLOCK_BYTES  # a block ends after it even without a space or
 def count_words(
     files: Sequence[Path], settings: TokenizerSettings, progress: OnProgress | None = None
 ) -> Counter[str]:
-    """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
+    """The number of times each word occurs in `files`, UTF-8 text, plain or gzipped.
 
-    Words of over 200 characters, which become [UNK] with any vocabulary, are counted together as
-    UNSPELLABLE. Tokens that the tokenizer keeps whole are no words.
+    Words of over 200 characters, which become [UNK] with any vocabulary, count as UNSPELLABLE.
     """
     counts: Counter[str] = Counter()
     for file in files:
@@ -101,10 +100,9 @@ def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
 
 @functools.cache
 def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
-    """A function from texts to parts of them, string [parts], and the words in these.
+    """A function from texts to parts of them and the words in these.
 
-    Of the words it returns the bytes where they start and end, int64 [words], and how many words
-    each part has, int64 [parts].
+    Of the words it returns the bytes where they start and end, and how many each part has.
     """
     # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
     op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])

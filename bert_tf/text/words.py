@@ -116,9 +116,8 @@ def split_words(
 ) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
     """Cuts texts, string [batch], into words, and words into pieces.
 
-    Words ascend, and every word has a piece. With `split_punctuation`, words are BERT's own, which
-    end at every punctuation mark. Also returns where each word starts and ends in its text, in
-    bytes, RaggedTensor int32 [batch, (words)].
+    Every word has a piece. With `split_punctuation`, words are BERT's own. Also returns where each
+    word starts and ends in its text, in bytes, RaggedTensor int32 [batch, (words)].
     """
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     piece_splits = tf.cast(ids.row_splits, tf.int32)
@@ -150,10 +149,7 @@ def split_words(
 def words_of_ids(
     features: Features, tokenizer: Tokenizer, every_piece: bool = False
 ) -> tuple[WordWindows, tf.RaggedTensor, tf.RaggedTensor]:
-    """The words in rows of ids: a piece, and the pieces with "##" after it; see `WordWindows`.
-
-    The first token of each word and the one after its last are RaggedTensors [batch, (words)].
-    """
+    """The words in rows of ids, and the tokens where each starts and ends: [batch, (words)]."""
     ids, special = features["input_word_ids"], {"[PAD]", "[CLS]", "[SEP]"}
     of_text = tf.gather([piece not in special for piece in tokenizer.vocabulary], ids)
     of_first = tf.gather([not piece.startswith("##") for piece in tokenizer.vocabulary], ids)
