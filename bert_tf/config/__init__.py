@@ -1,5 +1,4 @@
-"""What a run does, as typed and frozen configuration read from YAML.
+"""What a run does, as typed and frozen configuration read from YAML: every key is a field.
 
-Every key is a field of a class: section by section here, and in each task family. Defaults are
-those of the paper or of google-research's scripts, unless the comment says why not.
+Defaults are the paper's or google-research's, unless the comment says why not.
 """

@@ -10,6 +10,7 @@ from bert_tf.io.vocabulary import TokenizerSettings
 LONG_TEXT = ("long_text", "window_pooling", "stride", "max_windows")  # settings of long texts
 LongText = Literal["truncate", "head_and_tail", "windows"]
 WindowPooling = Literal["mean", "max", "attention"]
+Attention = Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"]
 
 
 class TokenizerConfig(Section):
@@ -80,9 +81,7 @@ class ModelConfig(Section):
     """Standard deviation of the initial weights."""
     layer_norm_eps: Positive | None = None
     """Added to the variance in LayerNorm."""
-    attention: Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None = (
-        None
-    )
+    attention: Attention | None = None
     """Which tokens a token attends to: all of them, those before it, or those after it.
     `side_by_side` is one encoder of each direction."""
     bilstm: bool | None = None

@@ -2,7 +2,6 @@
 
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
 1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words.
-Keys given twice are errors, and so are aliases, which can make a small file unfold without end.
 """
 
 import dataclasses

@@ -149,11 +149,10 @@ class _Data:
         if settings is None:
             return None
         if dtype not in self._teachers:
-            teacher = load_model(settings.teacher, dtype=dtype, layout=model.encoder.layout)
-            self._teachers[dtype] = teacher
-        teaching = Teaching(
-            model, self._teachers[dtype], settings, has_metrics=not self.unlabelled_files
-        )
+            layout = model.encoder.layout
+            self._teachers[dtype] = load_model(settings.teacher, dtype=dtype, layout=layout)
+        has_metrics = not self.unlabelled_files
+        teaching = Teaching(model, self._teachers[dtype], settings, has_metrics=has_metrics)
         teaching.check_rematerialize(config.train.rematerialize)
         return teaching
 
@@ -223,10 +222,17 @@ def _finetune(
         uncertainty.check_targets(model.calibration_targets(dev_rows))
     examples, source = data.examples(model)
     is_few = isinstance(settings, LabelTrain) and settings.few_shot
-    if not is_few:
-        _check_batches(task, examples, data.trials)
+    # Trials with another `train.max_length` may have other examples.
+    alike = [each.train for each in data.trials if each.train.max_length == settings.max_length]
+    rows, largest = len(examples.lengths), max((each.batch_size for each in alike), default=0)
+    if largest > rows and not is_few:
+        (path,) = task.files("train").values()
+        raise UserError(
+            f"train.batch_size {largest} is larger than the data: {path} has {rows} training rows "
+            "or windows; lower it"
+        )
     # Rows that fill no batch at the end of an epoch are left out.
-    steps_per_epoch = len(examples.lengths) // settings.batch_size
+    steps_per_epoch = rows // settings.batch_size
     steps = setup.total_updates(settings, steps_per_epoch)
     with cluster.strategy.scope():
         setup.load_initial_weights(run, model, task.labels)
@@ -296,18 +302,6 @@ def _finetune(
         return metrics
 
     return cluster.from_chief(finish)
-
-
-def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:
-    """Raises a UserError if a batch of any trial with these examples is larger than the data."""
-    rows, length = len(examples.lengths), task.config.train.max_length
-    largest = max(each.train.batch_size for each in trials if each.train.max_length == length)
-    if largest > rows:
-        (path,) = task.files("train").values()
-        raise UserError(
-            f"train.batch_size {largest} is larger than the data: {path} has {rows} training rows "
-            "or windows; lower it"
-        )
 
 
 def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:

@@ -77,13 +77,10 @@ def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
     """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change."""
     data, corpus = config.data, open_corpus(config)
     files = corpus.parts if isinstance(corpus, Corpus) else getattr(corpus, "files", ())
-    if files:
-        found = [(file, file.stat()) for file in files]
-        text: list[object] = [
-            (named(str(file)), known.st_size, known.st_mtime_ns) for file, known in found
-        ]
-    else:
-        text = [data.path, data.split, corpus.size]
+    text: list[object] = [] if files else [data.path, data.split, corpus.size]
+    for file in files:
+        known = file.stat()
+        text.append((named(str(file)), known.st_size, known.st_mtime_ns))
     how = [data.format, data.dev_fraction, tokenizer.settings.to_dict(), tokenizer.vocabulary]
     return _of([text, how])
 

@@ -84,15 +84,11 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
     with contextlib.ExitStack() as errors:
         for _, data in parts:
             errors.enter_context(data.explained_errors())
+        sources, chief = {TRAINING_DATA: source}, cluster.chief
+        checkpoints = setup.make_checkpoints(run, model, tokenizer, chief, sources)
+        phases, callbacks = _phases(parts, steps, model, cluster), setup.make_callbacks(run, steps)
         updated = train(
-            run.path,
-            settings,
-            model,
-            setup.make_checkpoints(run, model, tokenizer, cluster.chief, {TRAINING_DATA: source}),
-            _phases(parts, steps, model, cluster),
-            evaluations,
-            cluster,
-            setup.make_callbacks(run, steps),
+            run.path, settings, model, checkpoints, phases, evaluations, cluster, callbacks
         )
     (first, before), (_, metrics) = evaluations.results[0], evaluations.results[-1]
     if at_start and first == 0:

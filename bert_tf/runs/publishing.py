@@ -84,27 +84,21 @@ def push(
                 print(f"{file.stat().st_size:>13,}  {file.relative_to(folder)}")
             print(f"\n{card}", end="")
             return
+        api, message = hub.HfApi(), f"Upload a model of bert_tf {bert_tf.__version__}"
         with _explained(name):
-            address = _upload(hub.HfApi(), folder, name, private, revision)
+            api.create_repo(name, private=private or None, exist_ok=True)
+            if private and not api.model_info(name).private:
+                raise UserError(
+                    f"{name} is a public repository already; remove --private, or make it private "
+                    "in its settings on the Hugging Face Hub"
+                )
+            if revision is not None:
+                api.create_branch(name, branch=revision, exist_ok=True)
+            done = api.upload_folder(
+                repo_id=name, folder_path=folder, revision=revision, commit_message=message
+            )
     place = f"hf://{name}" + (f"@{revision}" if revision else "")
-    logger.info(f"{address}: open it with bert_tf.load({place!r})")
-
-
-def _upload(api: Any, folder: Path, name: str, private: bool, revision: str | None) -> str:
-    """Uploads a folder as one commit; returns its address."""
-    api.create_repo(name, private=private or None, exist_ok=True)
-    if private and not api.model_info(name).private:
-        raise UserError(
-            f"{name} is a public repository already; remove --private, or make it private in its "
-            "settings on the Hugging Face Hub"
-        )
-    if revision is not None:
-        api.create_branch(name, branch=revision, exist_ok=True)
-    message = f"Upload a model of bert_tf {bert_tf.__version__}"
-    done = api.upload_folder(
-        repo_id=name, folder_path=folder, revision=revision, commit_message=message
-    )
-    return done.commit_url
+    logger.info(f"{done.commit_url}: open it with bert_tf.load({place!r})")
 
 
 @contextlib.contextmanager

@@ -36,7 +36,6 @@ SUMMARY_FILE = "summary.tsv"  # a line for each setting of a search
 DIVERGED_FILE = "diverged.json"  # in a trial: what was no longer a number, and where
 _LOGS = ("train", "dev", "trials")
 _LOCK_FILE = ".lock"  # empty; the process that works on the run locks it
-
 Config = TypeVar("Config", bound=RunConfig, covariant=True)
 
 
@@ -66,9 +65,8 @@ class RunFolder(Generic[Config]):
     ) -> "RunFolder[Kind]":
         """Makes the folder, or resumes an interrupted run and clears what it left half-done.
 
-        A run that has saved something goes on with its own vocabulary. One that has saved nothing
-        starts anew if the configuration or the vocabulary has changed. The trials of a search share
-        its `find`.
+        A run that has saved something goes on with its own vocabulary; one that has saved nothing
+        starts anew if the configuration or the vocabulary has changed.
         """
         path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
@@ -174,12 +172,10 @@ class RunFolder(Generic[Config]):
     @property
     def has_saved(self) -> bool:
         """Whether the run or one of its trials has saved a checkpoint or a result."""
-        # Checkpoints of a run that has ended may have been removed since.
-        return any(
-            (folder / METRICS_FILE).exists()
-            or (folder / DIVERGED_FILE).exists()
-            or bool(step_folders(folder / CHECKPOINTS))
-            for folder in (self.path, *self.trials.glob("*"))
+        folders = (self.path, *self.trials.glob("*"))
+        files = [each / name for each in folders for name in (METRICS_FILE, DIVERGED_FILE)]
+        return any(file.exists() for file in files) or any(
+            step_folders(folder / CHECKPOINTS) for folder in folders
         )
 
     @property

@@ -127,8 +127,8 @@ def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     train = run.trained_with.train
     kept = {key: _cell(getattr(train, key)) for key in run.config.searched if key != "seed"}
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return next((row for row in rows if kept.items() <= row.items()), None)
+        rows = csv.DictReader(file, delimiter="\t")
+        return next((row for row in rows if kept.items() <= row.items()), None)
 
 
 def run_once(

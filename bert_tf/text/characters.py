@@ -1,9 +1,8 @@
 """What BERT's cleaning does with each Unicode code point, as small tables for the graph.
 
-The rules are those of `unicode_rules`. A SavedModel contains its tables. WordPiece itself is a
-tf-text op, which splits at spaces, punctuation and CJK characters by its own Unicode version. Where
-the op disagrees with the rules, the tables change the character so that the words come out as in
-the reference.
+The rules are those of `unicode_rules`. WordPiece itself is a tf-text op, which splits at spaces,
+punctuation and CJK characters by its own Unicode version. Where the op disagrees with the rules,
+the tables change the character so that the words come out as in the reference.
 """
 
 import functools
@@ -21,7 +20,6 @@ from bert_tf.text.unicode_rules import UnicodeRules, rules_of
 
 UNKNOWN = 0xFFFD  # cleaning deletes it, so a word that holds it is [UNK]
 NEVER = "\x06"  # cleaning deletes it too
-
 # In cleaned text a character stands for each string kept whole. First come other control characters
 # that cleaning deletes and that end no word; U+11 is left out, since the op uses it inside. Then
 # come unassigned characters of plane 4, which in a text are UNKNOWN. Before that such a string is
@@ -196,8 +194,11 @@ def cleaning_table(
         if own == IN_WORD and (is_private or is_unassigned):
             # They are many, and nothing below concerns them.
             return (code_point,), own
-        if lower_case:
-            own |= _case_bits(character)
+        # Unicode's Cased and Case_Ignorable, which Python does not show.
+        if lower_case and f"{character}\u03a3".lower().endswith("\u03c2"):
+            own |= CASED
+        elif lower_case and f"a{character}\u03a3".lower().endswith("\u03c2"):
+            own |= CASE_IGNORABLE
         if rules.is_deleted(character):
             return (), own
         lowered = rules.lowered(character) if lower_case else character
@@ -284,24 +285,8 @@ def _for_the_op(
     if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
     # The op would split here, where there is a word: at an ideograph that is a letter, or at a
-    # character so new that the op knows it and the rules do not. A word with the latter is in no
-    # vocabulary: it is [UNK].
+    # character so new that the rules do not know it. A word with the latter is [UNK].
     return (letters.get(code_point, UNKNOWN),)
-
-
-def _case_bits(character: str) -> int:
-    """Unicode's Cased and Case_Ignorable, as `str.lower` has them; Python does not show them."""
-    if (character + "\u03a3").lower().endswith("\u03c2"):
-        return CASED
-    if ("a" + character + "\u03a3").lower().endswith("\u03c2"):
-        return CASE_IGNORABLE
-    return 0
-
-
-def is_never_matched(piece: str) -> bool:
-    """True for a piece with a character that no word of a cleaned text has."""
-    is_deleted = rules_of("google").is_deleted
-    return any(each.isspace() or is_deleted(each) for each in piece)
 
 
 @functools.cache

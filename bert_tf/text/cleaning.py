@@ -3,8 +3,7 @@
 The steps are those of google-research/bert, `tokenization.BasicTokenizer`, on code points, with
 integer ops over the whole batch at once. Nearly all steps are one lookup in a table; the others
 depend on neighbouring characters. Two regular expressions decide whether a text is clean. One that
-is not is cut at its spaces, and only the words that need it are cleaned. (Texts are not cut for a
-tokenizer that has added tokens with spaces in them.)
+is not is cut at its spaces, and only the words that need it are cleaned.
 """
 
 import dataclasses
@@ -25,7 +24,6 @@ from bert_tf.text.unicode_rules import rules_of
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = TokenizerSettings.longest_word
-
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
 
@@ -286,8 +284,7 @@ def _with_wholes(
 ) -> tuple[_Characters, tf.Tensor]:
     """Each of the strings `whole` in `seen` becomes one character, the number WHOLE + its place.
 
-    The leftmost string counts, and of those that start at one place the longest. Also returns where
-    the characters were in `text`, int32 [characters].
+    The leftmost string counts, and the longest there. Also returns where the characters were.
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -399,9 +396,8 @@ def _with_marks_in_order(
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
-    This is done only if there are marks that cleaning does not drop, which is very rare. After it,
-    the marks of a run share its range. Accents that are dropped belong to the character before
-    them, and to all letters of it if it is a syllable.
+    Marks that cleaning does not drop are very rare. The marks of a run share its range. Accents
+    that are dropped belong to the character before them, and to all letters of a syllable.
     """
 
     def sort() -> tuple[tf.Tensor, ...]:

@@ -1,9 +1,8 @@
 """The tokenizer for LiteRT: built-in ops and tf-text's custom ops only, with `Tokenizer`'s ids.
 
-Three ops of tf-text do the work on strings: FastBertNormalize, with models written from the tables
-of `Tokenizer`, ByteSplitByOffsets and FastWordpieceTokenizeWithOffsets. Two rules of `Tokenizer`
-are left out, since they would need strings joined again. Combining marks that cleaning does not
-drop stay in the order of the text. And a capital sigma becomes ς only before the end of a word.
+Two rules of `Tokenizer` are left out, since they would need strings joined again. Combining marks
+that cleaning does not drop stay in the order of the text. And a capital sigma becomes ς only before
+the end of a word.
 """
 
 import functools

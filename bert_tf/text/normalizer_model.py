@@ -3,7 +3,7 @@
 The op looks up the bytes of each character in a trie, and also each run of bytes that begins a
 character and breaks off. A value of the trie says where the replacement lies in a pool of strings.
 The trie is a double array in the form of darts-clone: units of 32 bits, in which the children of a
-node lie at the node's base XOR their byte. Equal subtrees are stored once.
+node lie at the node's base XOR their byte.
 """
 
 from collections.abc import Mapping, Sequence

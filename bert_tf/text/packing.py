@@ -168,8 +168,7 @@ def truncate(
 def head_of(count: int | tf.Tensor) -> Any:
     """How many of `count` pieces are the first of a text whose middle is cut; others are its last.
 
-    They are 128 of 510, and of another number as great a share, rounded to the nearest. Source: Sun
-    et al. 2019, "How to Fine-Tune BERT for Text Classification?" (arXiv 1905.05583).
+    They are 128 of 510, or as great a share (Sun et al. 2019, arXiv 1905.05583).
     """
     return (count * 128 + 255) // 510
 

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 Columns = Mapping[str, tf.Tensor]  # [rows, ...] by name
 OfRows = Callable[[Columns], Any]  # called with a part of the rows; see `map_in_parts`
-
 # Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
 MAX_BYTES = 8_000_000
 # Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
@@ -84,9 +83,9 @@ def map_in_parts(
 ) -> Any:
     """Calls `function` on one part of the rows after the other, and joins the results.
 
-    A part of the inputs, tensors [rows, ...], may have no rows. The results are joined along the
-    first axis; their other axes must not depend on the rows. `stop_after` takes the row where a
-    part starts, int32 [], and returns the row after its end, which may be beyond the last row.
+    A part of the inputs, tensors [rows, ...], may have no rows. Only the first axis of results may
+    depend on the rows. `stop_after` takes the row where a part starts, and returns the row after
+    its end, which may be beyond the last row.
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]

@@ -29,6 +29,7 @@ from bert_tf.io.vocabulary import (
 from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
+from bert_tf.text.unicode_rules import rules_of
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 
@@ -347,14 +348,16 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     letters = {} if settings.split_chinese else characters.ideographs_as_letters()
     taken = {*map(chr, letters.values()), *characters.STAND_INS}
     last = ids_of(vocabulary)
+    is_deleted = rules_of("google").is_deleted
     cleaned = []
     for number, piece in enumerate(vocabulary):
         is_usable = bool(piece) and last[piece] == number
-        if is_usable and piece in stand_ins:
-            cleaned.append(stand_ins[piece])
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
-        elif is_usable and not characters.is_never_matched(piece) and taken.isdisjoint(piece):
+        is_odd = any(each.isspace() or is_deleted(each) or each in taken for each in piece)
+        if is_usable and piece in stand_ins:
+            cleaned.append(stand_ins[piece])
+        elif is_usable and not is_odd:
             cleaned.append(piece.translate(letters))
         else:
             cleaned.append(f"{characters.NEVER}{number}")

@@ -1,7 +1,6 @@
 """The Unicode properties of characters by google-research/bert or Hugging Face's tokenizers.
 
-The former reads the `unicodedata` of the Python that builds the tokenizer. The latter has its own
-tables, which `huggingface_characters.json` has as version 0.23.3 answers for every code point.
+The former reads Python's `unicodedata`; `huggingface_characters.json` has the latter's, 0.23.3.
 """
 
 import functools

@@ -153,10 +153,8 @@ def character_pieces(
 ) -> tuple[str, ...]:
     """The one-character pieces: first those that begin a word, then those that continue one.
 
-    Common characters, which spell nearly all words, come first, and the rare ones must leave room.
-    A character gets both pieces, wherever in a word it was seen. One that always stands alone, like
-    punctuation and CJK ideographs, needs only the first. What is among the `old` pieces is left
-    out.
+    Rare characters must leave room. A character that always stands alone, like punctuation and CJK
+    ideographs, needs only the first piece. What is among the `old` pieces is left out.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()

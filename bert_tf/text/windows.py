@@ -50,9 +50,7 @@ def slide(
     """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
     A text that fits, or is empty, has one window. Every window is `max_length` tokens wide. `long`
-    and `short` are pieces, RaggedTensors int32 [batch, (pieces)]. `stride` is at most a window's
-    worth of pieces, and `short` must leave room for one. What lies beyond `max_windows` is left
-    out.
+    and `short` are RaggedTensors int32 [batch, (pieces)]; `short` must leave room for one piece.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -232,9 +230,8 @@ def find_answers(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The first and last token of the answer in each window: two tensors int32 [windows].
 
-    `starts` and `ends`, int32 [batch], are the byte range of the answer in its context; -1 for
-    none. Both tokens are 0, [CLS], in a window that does not show all pieces with any byte of the
-    answer.
+    `starts` and `ends`, int32 [batch], are the bytes of the answer in its context, or -1. Both
+    tokens are 0, [CLS], in a window that does not show all pieces with any byte of the answer.
     """
     start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
     is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)

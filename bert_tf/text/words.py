@@ -1,8 +1,7 @@
 """Texts as words, as for named entities: the pieces of each word, and windows of them.
 
-A word is tagged at its first piece (the BERT paper, section 5.3). BERT's own words end at every
-punctuation mark, where annotators of entities keep "U.S.", "O'Brien" and "AL-AIN" whole. Here a
-word is one of BERT's words, or several that `_COMPOUNDS` joins.
+BERT's own words end at every punctuation mark. Annotators of entities keep "U.S.", "O'Brien" and
+"AL-AIN" whole. Here a word is one of BERT's words, or several that `_COMPOUNDS` joins.
 """
 
 from typing import NamedTuple
@@ -75,7 +74,7 @@ def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
 
 
 class WordWindows(NamedTuple):
-    """The result of `WordPreprocessor`: each word of a row is tagged once in all its windows."""
+    """Windows of words; each word of a row is tagged once in all of them."""
 
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
     rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
