@@ -71,7 +71,7 @@ def rules_of(normalizer: str) -> UnicodeRules:
     known = json.loads(_OF_HUGGING_FACE.read_text(encoding="utf-8"))
     pairs = (entry.split(">") for entry in " ".join(known.pop("lower")).split())
     lower_cases = {chr(int(before, 16)): chr(int(after, 16)) for before, after in pairs}
-    categories = {}
+    categories: dict[str, str] = {}
     for name, lines in known.items():
         for entry in " ".join(lines).split():
             first, _, last = entry.partition("-")
