@@ -45,7 +45,7 @@ class LearnedVocabulary:
     unknown_words: int  # how many of `words` are [UNK]
     word_pieces: int  # how many pieces `words` are cut into, [UNK] counting as one
     characters: int  # of `words`, leaving out words over 200 characters long
-    characters_left_out: tuple[tuple[str, int], ...]  # how often, commonest first
+    characters_left_out: tuple[tuple[str, int], ...]  # without a piece, and how often they occur
     before: "LearnedVocabulary | None" = None  # what was extended, measured on the same text
 
     @property
