@@ -27,9 +27,9 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import write_text
 from bert_tf.report import processor
-from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
+from bert_tf.runs.shrinking import Call, asked_of, ids_of, megabytes, milliseconds
 
 # Rows for ranges of numbers, and rows whose time is taken.
 _CALIBRATION, _TIMED = 300, 100

@@ -21,10 +21,7 @@ exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises UserError; its help ends with examples and exit codes.
-
-    Every command has the option `--quiet`. It may stand before or after the name of a subcommand.
-    """
+    """An argparse parser that raises UserError; its help ends with examples and exit codes."""
 
     def __init__(self, epilog: str = "", **kwargs: Any):
         super().__init__(
@@ -46,25 +43,26 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-# Adds an option, or several, to a parser or to a group of one.
-Option = Callable[[Any], object]
+Option = Callable[[Any], object]  # adds one or several to a parser or to a group of one
+_NUMBERS = {"N": int, "P": float, "X": float}  # what the letters stand for
 
 
 def option(declaration: str, help: str, **settings: Any) -> Option:
     """An option as the help shows it: "--out FILE", "--cased" or, by its place, "model MODEL".
 
-    Args:
-        declaration: its name, and the metavar of its value; N is a whole number. A name alone is a
-            switch, unless it has `choices`.
-        help: as for argparse, which also takes the `settings`.
+    N is a whole number, P or X any number; dots stand for one value or more. A name alone is a
+    switch, unless it has `choices`.
     """
     name, _, metavar = declaration.partition(" ")
+    if metavar.endswith("..."):
+        metavar = metavar.removesuffix("...")
+        settings["nargs"] = "+"
     if metavar:
         settings["metavar"] = metavar
     elif "choices" not in settings:
         settings["action"] = "store_true"
-    if metavar == "N":
-        settings["type"] = int
+    if metavar in _NUMBERS:
+        settings["type"] = _NUMBERS[metavar]
     return lambda parser: parser.add_argument(name, help=help, **settings)
 
 
@@ -94,11 +92,7 @@ def run(
     work: Callable[[argparse.Namespace], object],
     stopped: str,
 ) -> int:
-    """Runs a command; returns the exit code of the process, one of those that the help lists.
-
-    `work` gets the arguments without `--quiet`. Each line of an error begins with `program`;
-    `stopped` is printed after Ctrl-C.
-    """
+    """Runs a command, and prints its error if it has one; returns the exit code of the process."""
 
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)
@@ -117,12 +111,10 @@ def run(
         say(stopped)
         return 130
     except BrokenPipeError:
-        # The reader of the output has stopped reading, as `head` does. Discard what Python still
-        # writes at exit.
+        # The reader has stopped, as `head` does. Discard what Python still writes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        # Most code that writes files raises UserError; TensorFlow, which writes the logs of
-        # TensorBoard, does not.
+        # TensorFlow, which writes the logs of TensorBoard, raises no UserError.
         if is_disk_full(error):
             say("error: the disk is full; free some space and run the same command again")
         elif (told := refusal(error)) is not None:

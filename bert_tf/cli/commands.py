@@ -8,15 +8,12 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bert_tf.console import print_metrics, stages
 from bert_tf.dependencies import optional, prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-
-if TYPE_CHECKING:
-    from bert_tf.config.run import RunConfig
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -49,8 +46,7 @@ def vocab(arguments: argparse.Namespace) -> None:
         if arguments.extend is not None:
             found = extend(arguments.extend, files, size, arguments.out, form, progress)
         else:
-            # The path comes first, so that a path that cannot be written is reported before the
-            # work.
+            # So a path that cannot be written is reported before the work.
             with atomic_path(arguments.out, is_file=True) as new:
                 found = learned(files, size, not arguments.cased, form, progress)
                 new.write_text(file_text(found.pieces), encoding="utf-8", newline="\n")
@@ -95,11 +91,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
     bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
     bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker --workers one:2222 other:2222 --worker 0
     """  # noqa: E501
-    loaded = _config("pretrain", arguments)
-    _join_workers(arguments, loaded)
-    from bert_tf import runs
-
-    print_metrics(runs.pretrain(loaded, arguments.out))
+    _train("pretrain", arguments)
 
 
 def adapt(arguments: argparse.Namespace) -> None:
@@ -122,11 +114,7 @@ def finetune(arguments: argparse.Namespace) -> None:
     bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'
     bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy
     """
-    loaded = _config("finetune", arguments)
-    _join_workers(arguments, loaded)
-    from bert_tf import runs
-
-    print_metrics(runs.finetune(loaded, arguments.out))
+    _train("finetune", arguments)
 
 
 def _config(command: str, arguments: argparse.Namespace) -> Any:
@@ -137,24 +125,27 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
     return load_config_for(command, kind, arguments.config, arguments.settings)
 
 
-def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
-    """Sets TF_CONFIG, in which TensorFlow reads which of the workers this process is."""
+def _train(command: str, arguments: argparse.Namespace) -> None:
+    """Trains; with --workers TF_CONFIG tells TensorFlow which of the workers this process is."""
+    loaded = _config(command, arguments)
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
         raise UserError("--workers and --worker must be given together; add the missing one")
-    if workers is None:
-        return
-    if loaded.train.strategy != "multi_worker":
+    if workers is not None and loaded.train.strategy != "multi_worker":
         raise UserError(
             "--workers requires train.strategy multi_worker; add --set train.strategy=multi_worker"
         )
-    if not 0 <= number < len(workers):
+    if workers is not None and not 0 <= number < len(workers):
         raise UserError(
             f"--worker is {number}, but --workers has {len(workers)} entries; give a number from "
             f"0 to {len(workers) - 1}"
         )
-    task = {"type": "worker", "index": number}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+    if workers is not None:
+        task = {"type": "worker", "index": number}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+    from bert_tf import runs
+
+    print_metrics(getattr(runs, command)(loaded, arguments.out))
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -298,13 +289,26 @@ def convert(arguments: argparse.Namespace) -> None:
     if arguments.verify and arguments.to != "model_garden":
         raise UserError("--verify requires --to model_garden; remove --verify")
     from bert_tf.checkpoints import conversion, model_garden_classes
+    from bert_tf.io.remote import fetched
     from bert_tf.tasks import from_checkpoint
 
     if arguments.verify:
         model_garden_classes.require()  # reports a missing package before the work
-    conversion.convert(arguments.source, arguments.destination, arguments.to, from_checkpoint.find)
-    if arguments.verify:
-        _verify(arguments.destination)
+    folder = arguments.destination
+    conversion.convert(arguments.source, folder, arguments.to, from_checkpoint.find)
+    if not arguments.verify:
+        return
+    checkpoint = from_checkpoint.find(folder)
+    model = from_checkpoint.build(checkpoint, folder)
+    checkpoint.fill(model)
+    difference = model_garden_classes.verify(fetched(folder), checkpoint.description, model)
+    if not difference <= model_garden_classes.TOLERANCE:
+        raise UserError(
+            f"Model Garden's outputs for {folder} differ from those of bert_tf by "
+            f"{difference:.2g}, more than {model_garden_classes.TOLERANCE:.0e}; see the warnings "
+            "above"
+        )
+    print(f"Model Garden opens {folder}; the outputs differ by at most {difference:.1e}")
 
 
 def push(arguments: argparse.Namespace) -> None:
@@ -317,28 +321,6 @@ def push(arguments: argparse.Namespace) -> None:
     from bert_tf.runs.publishing import push as publish
 
     publish(**vars(arguments))
-
-
-def _verify(folder: str) -> None:
-    """Prints the largest difference between the outputs of Model Garden's classes and ours.
-
-    Raises UserError if the difference is too large.
-    """
-    from bert_tf.checkpoints import model_garden_classes
-    from bert_tf.io.remote import fetched
-    from bert_tf.tasks import from_checkpoint
-
-    checkpoint = from_checkpoint.find(folder)
-    model = from_checkpoint.build(checkpoint, folder)
-    checkpoint.fill(model)
-    difference = model_garden_classes.verify(fetched(folder), checkpoint.description, model)
-    if not difference <= model_garden_classes.TOLERANCE:
-        raise UserError(
-            f"Model Garden's outputs for {folder} differ from those of bert_tf by "
-            f"{difference:.2g}, more than {model_garden_classes.TOLERANCE:.0e}; see the warnings "
-            "above"
-        )
-    print(f"Model Garden opens {folder}; the outputs differ by at most {difference:.1e}")
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -400,7 +382,6 @@ def inspect(arguments: argparse.Namespace) -> None:
     from bert_tf.interpret import inspect as write
     from bert_tf.interpret import rows_of
 
-    texts = ("text", "text_a", "text_b", "question", "context", "query")
-    lists = ("choices", "passages", "candidates")
-    rows = rows_of({name: getattr(arguments, name) for name in (*texts, *lists)})
+    columns = "text text_a text_b question context query choices passages candidates".split()
+    rows = rows_of({name: getattr(arguments, name) for name in columns})
     write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)

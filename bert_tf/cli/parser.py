@@ -1,7 +1,4 @@
-"""The command line `bert-tf COMMAND`, or `python -m bert_tf COMMAND`: its options.
-
-`bert_tf.cli.commands` has the commands themselves; their docstrings are the help.
-"""
+"""The options of `bert-tf COMMAND`, or `python -m bert_tf COMMAND`; `commands` has the commands."""
 
 import argparse
 import inspect
@@ -37,12 +34,11 @@ _STOPPED = "stopped; run the same command again: training and embed resume where
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command line, without the program's name; returns the exit code of the process."""
+    """Runs one command line, without the program's name; returns the exit code."""
 
     def work(arguments: argparse.Namespace) -> None:
         check_backend()
-        handler = vars(arguments).pop("handler")
-        handler(arguments)
+        vars(arguments).pop("handler")(arguments)
 
     return run(PROGRAM, make_parser(), argv, work, _STOPPED)
 
@@ -92,21 +88,20 @@ _PRETRAINING_CONFIG = (
     "a configuration with task: pretraining, or the name of an experiment, such as pretraining/base"
 )
 _SETTINGS = option(
-    "--set KEY=VALUE",
+    "--set KEY=VALUE...",
     "keys that override those of the file, such as train.seed=1",
     dest="settings",
-    nargs="+",
     action="extend",
     default=[],
 )
+_OUT = option("--out RUN", "run folder to write or to resume", required=True)
 _OF_RUN = (
-    option("--out RUN", "run folder to write or to resume", required=True),
+    _OUT,
     _SETTINGS,
     option(
-        "--workers HOST:PORT",
+        "--workers HOST:PORT...",
         "addresses of all processes, for train.strategy multi_worker, in the same order in "
         "every process (default: those of the environment variable TF_CONFIG)",
-        nargs="+",
     ),
     option("--worker N", "position of this process in --workers; the first is 0"),
 )
@@ -121,10 +116,9 @@ _OF_VECTORS = (
 )
 _OF_LITE = (
     option(
-        "--lengths N",
+        "--lengths N...",
         "lengths of rows in tokens; a text uses the shortest one that it fits into "
         "(default: the maximum length of the model)",
-        nargs="+",
     ),
     option(
         "--calibration FILE",
@@ -139,7 +133,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--out DIR", "folder for the results (default: %(default)s)", default="runs/demo")
     ],
     commands.vocab: [
-        option("--input FILE", "UTF-8 text files", nargs="+", required=True),
+        option("--input FILE...", "UTF-8 text files", required=True),
         option(
             "--format",
             "format of the files, one of those of data.format in pre-training (default: all of "
@@ -186,21 +180,19 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     commands.pretrain: [option("config CONFIG.yaml", _PRETRAINING_CONFIG), *_OF_RUN],
     commands.adapt: [
         option("checkpoint CHECKPOINT", "what init.checkpoint of a configuration takes"),
-        option("--text PATH", "UTF-8 text files, folders or globs", nargs="+", required=True),
-        option("--out RUN", "run folder to write or to resume", required=True),
+        option("--text PATH...", "UTF-8 text files, folders or globs", required=True),
+        _OUT,
         option(
             "--format",
             "as data.format (default: jsonl for files that end so, else sentence_per_line, where "
             "a blank line ends a document)",
             choices=CORPUS_FORMATS,
         ),
-        option(
-            "--masking X", "share of the tokens to predict, 0.15 to 0.4", type=float, default=0.15
-        ),
+        option("--masking X", "share of the tokens to predict, 0.15 to 0.4", default=0.15),
         option("--steps N", "steps to train, instead of --epochs"),
-        option("--epochs X", "passes over the text (default: 1)", type=float),
+        option("--epochs X", "passes over the text (default: 1)"),
         option("--batch-size N", "sequences in one step (default: 32)"),
-        option("--learning-rate X", "highest learning rate (default: 5e-5)", type=float),
+        option("--learning-rate X", "highest learning rate (default: 5e-5)"),
         _SETTINGS,
     ],
     commands.finetune: [
@@ -225,7 +217,6 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "--confidence P",
             "also print an interval of each metric, which holds this share of its values in 1,000 "
             "samples of the rows (bootstrap), such as 0.95",
-            type=float,
         ),
     ],
     commands.predict: [
@@ -249,11 +240,9 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         group(
             "answers",
             "Options of some tasks.",
-            option(_ABSTAIN, f"{_LEAST} (classification, zero-shot, multiple choice)", type=float),
+            option(_ABSTAIN, f"{_LEAST} (classification, zero-shot, multiple choice)"),
             option(
-                "--min-score P",
-                "leave out entities with a lower score (with --signature entities)",
-                type=float,
+                "--min-score P", "leave out entities with a lower score (with --signature entities)"
             ),
             option(
                 "--aggregation",
@@ -310,7 +299,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             type=int,
             default=(1, 100),
         ),
-        option("--margin X", "least distance of its score from that of the answers", type=float),
+        option("--margin X", "least distance of its score from that of the answers"),
     ],
     commands.export: [
         option(
@@ -336,12 +325,11 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             default="task",
         ),
         option(
-            "--pooling NAME",
+            "--pooling NAME...",
             "how the vector of a text is computed: the last layer at [CLS] (cls) or [SEP] "
             "(last_token), its mean or maximum over the text (mean, mean_sqrt_len, "
             "weighted_mean, max), the output of the pooler (pooled), or the concatenation of "
             "several of them (default: that of the checkpoint, or mean)",
-            nargs="+",
             choices=POOLINGS,
         ),
         *_OF_VECTORS,
@@ -352,7 +340,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             choices=PRECISIONS,
             default="float32",
         ),
-        option(_ABSTAIN, f"{_LEAST}, in every answer of the export", type=float),
+        option(_ABSTAIN, f"{_LEAST}, in every answer of the export"),
         option("--freeze", "store the weights as constants, in that precision"),
         option(
             "--device",
@@ -379,20 +367,15 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             option("--pair", "the inputs are pairs of texts"),
             option("--unanswerable", "a context may not contain an answer"),
             option("--max-length N", "maximum number of tokens in an input"),
-            option(
-                "--labels NAME",
-                "names of the classes, in the order of the model's outputs",
-                nargs="+",
-            ),
+            option("--labels NAME...", "names of the classes, in the order of the model's outputs"),
         ),
     ],
     commands.serve: [
         option(
-            "models MODEL",
+            "models MODEL...",
             "a SavedModel, a folder of its versions, a run folder, a checkpoint of any format or a "
             "name on the Hugging Face Hub; NAME=MODEL gives it a name (default: that of its "
             "folder). A file NAME.config is a ModelServerConfig of TensorFlow Serving",
-            nargs="+",
         ),
         option(
             "--host ADDRESS",
@@ -401,10 +384,9 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
         option("--port N", "port; 0 takes a free one (default: %(default)s)", default=8501),
         option(
-            "--allow NAME",
+            "--allow NAME...",
             "names under which clients may ask, besides localhost, the name of this machine and "
             "addresses in numbers",
-            nargs="+",
             default=[],
         ),
         option(
@@ -470,7 +452,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
     ],
     commands.report: [
-        option("runs RUN", "folders of finished runs", nargs="+"),
+        option("runs RUN...", "folders of finished runs"),
         option("--out FILE", "page to write: NAME.html or NAME.md", required=True),
     ],
     commands.inspect: [
@@ -483,29 +465,23 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "texts",
             "Inputs of the model, with the names that `bert-tf predict` uses. Each option takes "
             "one or more.",
-            option("--text TEXT", "a text of a task on single texts", nargs="+"),
-            option("--text-a TEXT", "the first text of a pair", nargs="+"),
-            option("--text-b TEXT", "the second text of a pair", nargs="+"),
-            option("--question TEXT", "a question on a context", nargs="+"),
-            option("--context TEXT", "the context of a question or of choices", nargs="+"),
-            option("--query TEXT", "a query for passages", nargs="+"),
-            option(
-                "--choices TEXT",
-                "the choices for one context; repeat the option for each --context",
-                nargs="+",
-                action="append",
-            ),
-            option(
-                "--passages TEXT",
-                "the passages for one query; repeat the option for each --query",
-                nargs="+",
-                action="append",
-            ),
-            option(
-                "--candidates TEXT",
-                "the labels for one text; repeat the option for each --text",
-                nargs="+",
-                action="append",
+            option("--text TEXT...", "a text of a task on single texts"),
+            option("--text-a TEXT...", "the first text of a pair"),
+            option("--text-b TEXT...", "the second text of a pair"),
+            option("--question TEXT...", "a question on a context"),
+            option("--context TEXT...", "the context of a question or of choices"),
+            option("--query TEXT...", "a query for passages"),
+            *(
+                option(
+                    f"--{name} TEXT...",
+                    f"the {what} for one {of}; repeat the option for each --{of}",
+                    action="append",
+                )
+                for name, what, of in (
+                    ("choices", "choices", "context"),
+                    ("passages", "passages", "query"),
+                    ("candidates", "labels", "text"),
+                )
             ),
             option(
                 "--input FILE",

@@ -1,8 +1,4 @@
-"""Arguments of Python calls, checked as the keys of a configuration are.
-
-The same mistake has the same sentence in Python as in YAML, where the file and the line come before
-it.
-"""
+"""Arguments of Python calls, checked as the keys of a configuration are, in the same sentences."""
 
 import functools
 import inspect
@@ -31,110 +27,61 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class Arguments(Section):
-    """The arguments that are checked, by their names. A name means the same in every call."""
-
-    # Training
-    accumulation_steps: Count
-    batch_size: Count | None
-    class_weight: dict[bool | int | float | str, Weight] | None
-    confidence: Annotated[float, Field(gt=0, lt=1)] | None
-    epochs: Count
-    few_shot: bool
-    initial_epoch: Natural
-    learning_rate: Positive | None  # or a schedule
-    rematerialize: bool
-    seed: Seed | None
-    shuffle: bool | Literal["batch"]
-    steps: Count | None
-    steps_per_epoch: Count | None
-    validation_batch_size: Count | None
-    validation_freq: Count | tuple[Count, ...]
-    validation_split: Annotated[float, Field(ge=0, lt=1)]
-    validation_steps: Count | None
-    verbose: bool | Literal["auto", 0, 1, 2]
-    # Optimizers
-    beta_1: Share
-    beta_2: Share
-    bias_correction: bool
-    clip_norm: Positive | None
-    decay_after_warmup: bool
-    epsilon: Weight
-    peak: Weight
-    skip_nonfinite: bool
-    total_steps: Count
-    warmup_steps: Natural
-    weight_decay: Weight
-    # Models
-    abstain: Share | None
-    truncate_dim: Count | None
-    vectors: Literal["float32", "int8", "binary"]
-    activation: Literal["sigmoid", "identity"]
-    aggregation: Literal["first", "mean", "max"]
-    default_prompt: str | None
-    dropout: Rate | None
-    include_prompt: bool
-    long_text: LongText
-    lstm_units: Count
-    max_answer_length: Count
-    max_length: Length | None
-    max_question_length: Count
-    max_windows: Count | None
-    min_score: Share
-    multi_label: bool
-    n_best: Count
-    normalize: bool
-    null_threshold: float | None
-    num_hidden_layers: Count | None
-    pair: bool | None
-    split_punctuation: bool | None
-    stride: Count | None
-    temperature: Positive
-    top_k: Count | None
-    unanswerable: bool | None
-    window_pooling: WindowPooling | None
-    # Exports
-    device: Literal["cpu", "any"]
-    freeze: bool
-    inputs: Literal["ids", "strings"]
-    lengths: Annotated[tuple[Length, ...], Field(min_length=1)] | None
-    version: Count | None
+# The kinds of values, and the arguments that have them. A name means the same in every call.
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (bool, "bias_correction decay_after_warmup few_shot freeze include_prompt multi_label"),
+    (bool, "normalize rematerialize skip_nonfinite"),
+    (bool | None, "pair split_punctuation unanswerable"),
+    (Count, "accumulation_steps epochs lstm_units max_answer_length max_question_length n_best"),
+    (Count, "total_steps"),
+    (Count | None, "batch_size max_windows num_hidden_layers steps steps_per_epoch stride top_k"),
+    (Count | None, "truncate_dim validation_batch_size validation_steps version"),
+    (Natural, "initial_epoch warmup_steps"),
+    (Seed | None, "seed"),
+    (Length | None, "max_length"),
+    (Annotated[tuple[Length, ...], Field(min_length=1)] | None, "lengths"),
+    (Positive, "temperature"),
+    (Positive | None, "clip_norm learning_rate"),  # or a schedule
+    (Weight, "epsilon peak weight_decay"),
+    (dict[bool | int | float | str, Weight] | None, "class_weight"),
+    (float | None, "null_threshold"),
+    (Share, "beta_1 beta_2 min_score"),
+    (Share | None, "abstain"),
+    (Rate | None, "dropout"),
+    (Annotated[float, Field(ge=0, lt=1)], "validation_split"),
+    (Annotated[float, Field(gt=0, lt=1)] | None, "confidence"),
+    (Count | tuple[Count, ...], "validation_freq"),
+    (str | None, "default_prompt"),
+    (bool | Literal["batch"], "shuffle"),
+    (bool | Literal["auto", 0, 1, 2], "verbose"),
+    (LongText, "long_text"),
+    (WindowPooling | None, "window_pooling"),
+    (Literal["float32", "int8", "binary"], "vectors"),
+    (Literal["sigmoid", "identity"], "activation"),
+    (Literal["first", "mean", "max"], "aggregation"),
+    (Literal["cpu", "any"], "device"),
+    (Literal["ids", "strings"], "inputs"),
+)
+_KIND_OF = {name: kind for kind, names in _KINDS for name in names.split()}
 
 
 @functools.cache
-def _kind(name: str) -> TypeAdapter | None:
-    """What an argument of that name may be; None if it is not checked here."""
-    field = Arguments.model_fields.get(name)
-    if field is None:
-        return None
-    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    return TypeAdapter(kind, config=Arguments.model_config)
+def _adapter(name: str) -> TypeAdapter:
+    return TypeAdapter(_KIND_OF[name], config=Section.model_config)
 
 
 def checked_argument(name: str, value: Any) -> Any:
-    """An argument as plain Python: numbers of NumPy are converted.
-
-    >>> checked_argument("epochs", np.int64(3)), checked_argument("callbacks", [])
-    (3, [])
-    >>> checked_argument("learning_rate", float("nan"))
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: learning_rate must be a finite number, got NaN
-
-    Raises:
-        UserError: an argument of that name cannot have this value.
-    """
-    kind = _kind(name)
-    if kind is None or name == "learning_rate" and callable(value):
+    """An argument as plain Python; a UserError if one of that name cannot have this value."""
+    if name not in _KIND_OF or name == "learning_rate" and callable(value):
         return value
     try:
-        return kind.validate_python(plain(value))
+        return _adapter(name).validate_python(plain(value))
     except ValidationError as error:
         raise UserError(sentence(closest(error.errors(include_url=False)), name)) from None
 
 
 def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Checks the arguments of each call of a function whose names are in `Arguments`."""
+    """Checks the arguments of each call of a function that have a name in `_KINDS`."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -13,23 +13,13 @@ from bert_tf.config.section import Section
 # Keys that may change between two sessions of a run, since they decide none of its numbers
 # as long as these are finite. A callback may do more, and is then the user's own choice.
 _FREE = (
-    "search.trials",
-    "train.callbacks",
-    "train.checkpoint_minutes",
-    "train.checkpoints_kept",
-    "train.log_steps",
-    "train.metrics",
-    "train.skip_nonfinite",
-    "train.strategy",
-    "train.tpu",
-)
+    "search.trials train.callbacks train.checkpoint_minutes train.checkpoints_kept train.log_steps "
+    "train.metrics train.skip_nonfinite train.strategy train.tpu"
+).split()
 
 
 def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:
-    """The keys, such as "train.seed", whose values are not the same and have to be, with both.
-
-    Keys that both search in a grid may differ: finished trials stay as they are.
-    """
+    """The keys, such as "train.seed", whose values are not the same and have to be, with both."""
     if type(old) is not type(new):
         return {"task": (old.task, new.task)}
     before, after = _flat_pair(old, new)
@@ -70,14 +60,12 @@ def identity(config: RunConfig) -> str:
 
 
 def _is_same(before: object, after: object) -> bool:
-    """Whether two values are equal, or are paths with one name of which the first is gone now.
-
-    An absolute path was there once: a path becomes absolute only if something is found there.
-    """
+    """Whether two values are equal, or are paths with one name of which the first is gone now."""
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return all(map(_is_same, before, after))
     if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
         return before == after
+    # A path was made absolute only if something was there.
     is_gone = os.path.isabs(before) and not glob.glob(before, recursive=True)
     return is_gone and Path(before).name == Path(after).name
 

@@ -18,24 +18,19 @@ class DistillationLosses(Section):
     """Weight of the task's own loss, for rows that have labels."""
     soft: Weight = 0.5
     """Weight of the loss on the teacher's outputs: temperature^2 times the divergence of the
-    probabilities, or the mean squared error of numbers and vectors.
-    """
+    probabilities, or the mean squared error of numbers and vectors."""
     hidden: Weight = 0.0
     """Weight of the mean squared error of the embeddings and hidden states. Each layer of the
-    student is compared with one of the teacher, evenly spread (TinyBERT, Jiao et al. 2020).
-    """
+    student is compared with one of the teacher, evenly spread (TinyBERT, Jiao et al. 2020)."""
     attention: Weight = 0.0
     """Weight of the mean squared error of the attention scores before the softmax, of the same
-    layers (TinyBERT). Both models must have the same number of heads.
-    """
+    layers (TinyBERT). Both models must have the same number of heads."""
     relations: Weight = 0.0
     """Weight of the loss on the relations among queries, keys and values of the student's last
-    layer (MiniLMv2, Wang et al. 2021).
-    """
+    layer (MiniLMv2, Wang et al. 2021)."""
     relation_heads: Count | None = None
     """Number of heads that the relations are divided into; null is the teacher's number of
-    attention heads.
-    """
+    attention heads."""
     relation_layer: Natural | None = None
     """The teacher's layer whose relations are learned, counted from 0; null is the last."""
 
@@ -59,13 +54,10 @@ class DistillationConfig(DistillationLosses):
     """A trained model of the same task: a run folder, a checkpoint of any format with its head, or
     a name on the Hugging Face Hub. If neither init.checkpoint nor model.preset nor
     model.hidden_size is set, the student starts from layers of the teacher, as many as
-    model.num_hidden_layers.
-    """
+    model.num_hidden_layers."""
     layers: Literal["spread", "first", "last"] | Places = "spread"
     """Which layers the student starts from: every k-th up to the last (`spread`), the `first`, the
-    `last`, or a list of their numbers, counted from 0.
-    """
+    `last`, or a list of their numbers, counted from 0."""
     unlabelled: FilePath | FilePaths | None = None
     """Files of more rows to learn from the teacher alone, in the format of the data. Their labels
-    are not used. They count in epochs like all rows.
-    """
+    are not used. They count in epochs like all rows."""

@@ -1,8 +1,4 @@
-"""Classes and functions of other packages that a configuration names.
-
-A configuration holds names alone. Only `bert_tf.runs.finetune` and `bert_tf.runs.pretrain` import
-them; reading a run or a checkpoint imports nothing.
-"""
+"""Classes and functions of other packages, which only `finetune` and `pretrain` import."""
 
 import pkgutil
 import string
@@ -27,8 +23,7 @@ class Imported(Section):
     """`module:Name` or `module.Name`, of a module that Python finds."""
     arguments: dict[str, Any] = {}
     """Arguments by name. `$learning_rate`, `$total_steps` and `$warmup_steps` in them are values of
-    the run, and for callbacks `$run` is its folder. `$$` is a dollar sign.
-    """
+    the run, and for callbacks `$run` is its folder. `$$` is a dollar sign."""
 
     def __str__(self) -> str:
         """A part of the name of a trial, which is that of a folder."""
@@ -40,7 +35,6 @@ class Imported(Section):
         return getattr(self.name, "place", "train")
 
     def find(self) -> Callable[..., Any]:
-        """What has the name, imported. Raises UserError if that fails."""
         try:
             return pkgutil.resolve_name(self.name)
         except Exception as error:
@@ -50,11 +44,7 @@ class Imported(Section):
             ) from error
 
     def make(self, kind: type, values: Mapping[str, Any], **given: Any) -> Any:
-        """The object, of the class `kind`, from the arguments of the file and those `given`.
-
-        Raises:
-            UserError: it cannot be imported or made, or has another class.
-        """
+        """The object, of the class `kind`, from the arguments of the file and those `given`."""
         try:
             made = self.find()(**_filled(self.arguments, values), **given)
         except UserError:

@@ -7,10 +7,10 @@ from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import TokenizerSettings
 
-# How texts are read that are longer than an input: the names of the settings.
-LONG_TEXT = ("long_text", "window_pooling", "stride", "max_windows")
+LONG_TEXT = ("long_text", "window_pooling", "stride", "max_windows")  # settings of long texts
 LongText = Literal["truncate", "head_and_tail", "windows"]
 WindowPooling = Literal["mean", "max", "attention"]
+Attention = Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"]
 
 
 class TokenizerConfig(Section):
@@ -21,39 +21,30 @@ class TokenizerConfig(Section):
     lower_case: bool | None = None
     """Whether text is lower-cased and stripped of accents, as for uncased models. null takes the
     checkpoint's setting. If no checkpoint has one, a vocabulary with capital letters or accents, in
-    any script, is a cased one.
-    """
+    any script, is a cased one."""
 
     strip_accents: bool | None = None
     """Whether accents are removed. null takes the checkpoint's setting, or else does as
-    `lower_case` says.
-    """
+    `lower_case` says."""
     split_chinese: bool | None = None
     """Whether each Chinese character is a word of its own, as BERT has it (the default)."""
     special_tokens: Literal["text", "whole"] | None = None
     """Whether `[MASK]`, `[SEP]` and the others inside a text are plain `text`, as in BERT's own
-    tokenizer (the default), or stay `whole`, as in transformers.
-    """
+    tokenizer (the default), or stay `whole`, as in transformers."""
     added_tokens: list[str] | None = None
     """Further pieces of the vocabulary that stay whole in a text."""
     exact_tokens: list[str] | None = None
     """As `added_tokens`, with capitals and accents as they are written here."""
     normalizer: Literal["google", "huggingface"] | None = None
     """Whose rules say what a character is: google-research's (`google`, the default), or those of
-    Hugging Face's tokenizers. Few characters differ.
-    """
+    Hugging Face's tokenizers. Few characters differ."""
     longest_word: Count | None = None
     """Characters of the longest word that is cut into pieces (default: 200); a longer one is
-    `[UNK]`.
-    """
+    `[UNK]`."""
 
     @property
     def settings(self) -> TokenizerSettings:
-        """The settings of a run that has started, which decides `lower_case` if it is null.
-
-        Raises:
-            UserError: `lower_case` is null, or a value is none that a tokenizer has.
-        """
+        """The settings of a run that has started, which decides `lower_case` if it is null."""
         if self.lower_case is None:
             raise UserError(
                 "tokenizer.lower_case cannot be derived from the vocabulary; set it to true or "
@@ -90,12 +81,9 @@ class ModelConfig(Section):
     """Standard deviation of the initial weights."""
     layer_norm_eps: Positive | None = None
     """Added to the variance in LayerNorm."""
-    attention: Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None = (
-        None
-    )
+    attention: Attention | None = None
     """Which tokens a token attends to: all of them, those before it, or those after it.
-    `side_by_side` is one encoder of each direction.
-    """
+    `side_by_side` is one encoder of each direction."""
     bilstm: bool | None = None
     """Put a BiLSTM on top of the encoder (paper, table 5)."""
 
@@ -138,5 +126,4 @@ class InitConfig(Section):
 
     checkpoint: FilePath | None = None
     """A run folder, a checkpoint of any format, or a name on the Hugging Face Hub as
-    `hf://org/name`; null starts from random weights.
-    """
+    `hf://org/name`; null starts from random weights."""

@@ -11,9 +11,8 @@ from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.refusals import mistake
 from bert_tf.config.run import FORMAT, PRETRAINING, PretrainingRun, RunConfig, some_of
-from bert_tf.config.search import Range
 from bert_tf.config.section import FilePath
-from bert_tf.config.train import LISTS, NOT_SEARCHED
+from bert_tf.config.train import LISTS, NOT_SEARCHED, Range
 from bert_tf.config.yaml_files import Tree
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
@@ -21,8 +20,7 @@ from bert_tf.io.remote import local_path
 from bert_tf.tasks import registry
 
 Kind = TypeVar("Kind", bound=RunConfig)
-# What a file may name instead of a task: that of the teacher.
-DISTILLATION = "distillation"
+DISTILLATION = "distillation"  # as the task of a file: that of the teacher
 
 
 def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -86,11 +84,7 @@ def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
 def load_config_for(
     command: str, kind: type[Kind], path: str | os.PathLike, overrides: Sequence[str] = ()
 ) -> Kind:
-    """Like `load_config`, for a command that takes configurations of one kind.
-
-    Raises:
-        UserError: as `load_config`; the task is one of another command, or an extra is missing.
-    """
+    """Like `load_config`, for a command that takes configurations of one kind."""
     config = load_config(path, overrides)
     if not isinstance(config, kind):
         other = "finetune" if issubclass(kind, PretrainingRun) else "pretrain"
@@ -127,24 +121,21 @@ def _task_of_teacher(tree: Tree) -> str:
     place = tree.place(("task",))
     if not isinstance(teacher, str):
         raise UserError(f"{place}: task distillation requires a teacher; set distillation.teacher")
+    from bert_tf.checkpoints import reading  # imports TensorFlow
+    from bert_tf.tasks import keras_files
+
     path = TypeAdapter(FilePath).validate_python(teacher)
-    family = registry.family_of(_model_at(path))
+    if path.endswith(keras_files.SUFFIX):
+        model = type(keras_files.read(local_path(path))).__name__
+    else:
+        model = reading.find(path).description.model
+    family = registry.family_of(model)
     if family is None or family.config is None:
         raise UserError(
             f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; name "
             "a fine-tuned model"
         )
     return family.name
-
-
-def _model_at(path: str) -> str:
-    """The class of the model of a checkpoint or a `.keras` file; this imports TensorFlow."""
-    from bert_tf.checkpoints import reading
-    from bert_tf.tasks import keras_files
-
-    if path.endswith(keras_files.SUFFIX):
-        return type(keras_files.read(local_path(path))).__name__
-    return reading.find(path).description.model
 
 
 def _searched(tree: Tree) -> dict[str, list | Range]:

@@ -34,11 +34,7 @@ _WORDS = {
 def mistake(
     error: ValidationError, section: type[Section], values: Any, within: Keys = ()
 ) -> tuple[Keys, str]:
-    """The first mistake that pydantic found in `values` as a `section`: its keys and a sentence.
-
-    Unknown keys come before other mistakes. Where a value may be of several types, the sentence
-    names those that it comes closest to. The keys of the sentence begin with those `within`.
-    """
+    """The keys and a sentence of the first mistake in `values`; unknown keys come first."""
     errors = error.errors(include_url=False)
     unknown = [each for each in errors if each["type"] == "extra_forbidden"]
     first = (unknown or errors)[0]
@@ -96,10 +92,7 @@ def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
 
 
 def _nearest(unknown: Keys, valid: list[Keys]) -> Keys:
-    """The most similar name, where one of the same section counts for a little more.
-
-    Initials are as good as the name: lr is learning_rate.
-    """
+    """The most similar key; the same section counts a little more, and lr is learning_rate."""
 
     def similarity(keys: Keys) -> float:
         matcher = difflib.SequenceMatcher(None, unknown[-1][:_SHOWN], keys[-1])

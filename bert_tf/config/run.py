@@ -11,14 +11,17 @@ from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData, PretrainingData
 from bert_tf.config.distillation import DistillationConfig
 from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
-from bert_tf.config.search import Range, SearchConfig
 from bert_tf.config.section import Section
-from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
+from bert_tf.config.train import (
+    FinetuningTrain,
+    PretrainingTrain,
+    Range,
+    SearchConfig,
+    TrainConfig,
+)
 
-# The only task outside the task families: all of them start from it.
-PRETRAINING = "pretraining"
-# The version of the form of a run folder, which is in its configuration.
-FORMAT = 1
+PRETRAINING = "pretraining"  # the only task outside the task families: all of them start from it
+FORMAT = 1  # the version of the form of a run folder, which is in its configuration
 
 
 def some_of(values: Any) -> Any:
@@ -33,14 +36,12 @@ class RunConfig(Section):
     data: PretrainingData | FinetuningData
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens. A run needs a vocabulary: this section's, or that of the checkpoint
-    it starts from.
-    """
+    it starts from."""
     model: ModelConfig = ModelConfig()
     """The sizes of the encoder, under the names of google-research's `bert_config.json`. null takes
     the value of the preset or of the checkpoint. A run needs a checkpoint, a preset, or
     model.hidden_size, model.num_hidden_layers and model.num_attention_heads. The vocabulary decides
-    its own size.
-    """
+    its own size."""
     init: InitConfig = InitConfig()
     """The checkpoint that the weights start from."""
     train: TrainConfig
@@ -67,10 +68,7 @@ class RunConfig(Section):
 
     @property
     def searched(self) -> dict[str, tuple | Range]:
-        """The keys of `train` that are lists or ranges in the file, with their values.
-
-        The run is a search over their combinations. `train` holds the first value of each.
-        """
+        """The lists and ranges of the file under `train`, which holds the first value of each."""
         return self._search
 
     def searching(self, search: dict[str, tuple | Range]) -> Self:
@@ -80,19 +78,12 @@ class RunConfig(Section):
         return copy
 
     def trials(self) -> list[Self]:
-        """A search as the single runs it is made of, the last key changing fastest.
-
-        A range counts as its ends. A configuration without a search is its own only trial.
-        """
+        """A search as single runs, the last key changing fastest; a range counts as its ends."""
         values = itertools.product(*map(some_of, self.searched.values()))
         return [self.trial(dict(zip(self.searched, each, strict=True))) for each in values]
 
     def trial(self, values: Mapping[str, Any]) -> Self:
-        """One run of a search, with these values of keys of `train`.
-
-        Raises:
-            pydantic.ValidationError: they do not go together.
-        """
+        """One run of a search; pydantic's ValidationError if the values do not go together."""
         train = type(self.train).model_validate(dict(self.train) | dict(values))
         update = {"train": train, **({"search": None} if hasattr(self, "search") else {})}
         return self.model_copy(update=update).searching({})
@@ -113,8 +104,7 @@ class PretrainingRun(RunConfig):
     train: PretrainingTrain
     """How the encoder is pre-trained. Long sequences cost much and teach little except the late
     positions. So the paper trains nine tenths of the steps with short ones (appendix A.2):
-    train.max_length 128, train.long_length 512.
-    """
+    train.max_length 128, train.long_length 512."""
 
     @model_validator(mode="after")
     def _records_have_one_length(self) -> Self:
@@ -132,12 +122,10 @@ class FinetuningRun(RunConfig):
     data: FinetuningData
     train: FinetuningTrain
     """How the weights are trained. A list of values for a key is a search over them, except for
-    train.deterministic, train.strategy and train.tpu.
-    """
+    train.deterministic, train.strategy and train.tpu."""
     search: SearchConfig | None = None
     """Search with Optuna instead of trying all combinations. A key of `train` may then be a range,
-    such as `{low: 1e-5, high: 1e-4, log: true}`; lists are choices.
-    """
+    such as `{low: 1e-5, high: 1e-4, log: true}`; lists are choices."""
     distillation: DistillationConfig | None = None
     """A teacher, from which the model learns in addition to the labels."""
 
@@ -161,7 +149,6 @@ class FinetuningRun(RunConfig):
 
     @property
     def source(self) -> str | None:
-        # The source may be the teacher.
         if self.distillation is not None and self.starts_from_teacher:
             return self.distillation.teacher
         return self.init.checkpoint
@@ -173,5 +160,4 @@ class CalibratedRun(FinetuningRun):
     calibrate: bool = False
     """After training, fit a temperature on the dev data by which logits are divided (Guo et al.
     2017), so that probabilities say how often they are right. Training and answers stay as they
-    are. `metrics.json` then has the temperature, and the calibration error before and after.
-    """
+    are. `metrics.json` then has the temperature, and the calibration error before and after."""

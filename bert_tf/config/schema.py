@@ -20,12 +20,7 @@ class _OfFile(GenerateJsonSchema):
 
 
 def schema() -> dict[str, Any]:
-    """A JSON Schema, draft 2020-12, of a file of any task, registered families included.
-
-    The key `task` decides which other keys there are. A file without it, or with the task of its
-    teacher, may have the keys of any task. No key is required, as a file may be the base of
-    another, or have one.
-    """
+    """A JSON Schema, draft 2020-12, of a file of any task, also of one without the key `task`."""
     runs = kinds()
     refs, whole = models_json_schema(
         [(kind, "validation") for kind in runs.values()],

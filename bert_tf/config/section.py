@@ -48,21 +48,13 @@ Weight = Annotated[float, Field(ge=0)]
 
 
 class Section(pydantic.BaseModel):
-    """A section of a file. Its fields are the keys; the text below a field describes it.
-
-    It is immutable and refuses unknown keys. It converts whole numbers to floats and lists to
-    tuples, and nothing else.
-
-    Raises:
-        pydantic.ValidationError: an unknown or missing key, or a value that does not fit.
-    """
+    """A section of a file. Its fields are the keys; the text below a field describes it."""
 
     model_config = pydantic.ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
     def is_default(self, key: str) -> bool:
-        """Whether a key has its default."""
         return getattr(self, key) == type(self).model_fields[key].default
 
     @pydantic.model_validator(mode="before")

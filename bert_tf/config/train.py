@@ -1,15 +1,12 @@
-"""The section `train`: how the weights are trained.
-
-In a file any of these keys may be a list: then all values are tried.
-"""
+"""The section `train`: how the weights are trained. A list of values for a key is a search."""
 
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
 from bert_tf.config.imported import Imported, ImportedName
-from bert_tf.config.search import Range
 from bert_tf.config.section import (
+    PLACED,
     Count,
     Length,
     Natural,
@@ -23,13 +20,50 @@ from bert_tf.config.section import (
 
 # Keys that all runs of a search share, as a process has one value of them.
 NOT_SEARCHED = ("deterministic", "strategy", "tpu")
-# Keys whose values are lists themselves.
-LISTS = ("callbacks", "metrics")
+LISTS = ("callbacks", "metrics")  # keys whose values are lists themselves
 # Keys that only our own optimizers read, and those of the learning rate with the values by which a
 # schedule can read them.
 _OF_OURS = ("bias_correction", "adam_epsilon", "weight_decay", "skip_nonfinite", "layer_decay")
 _OF_RATE = {"learning_rate": "$learning_rate", "warmup_fraction": "$warmup_steps"}
 _OF_RATE["decay_after_warmup"] = "nothing"
+
+
+class SearchConfig(Section):
+    """A search with Optuna, instead of a grid."""
+
+    trials: Count = 20
+    """Number of trials, of all workers together. Raise it to go on with a finished search."""
+    storage: Annotated[str, Field(min_length=1), PLACED] | None = None
+    """Where Optuna keeps the trials: the URL of a database, such as `sqlite:///trials.db`, or the
+    path of a journal, a file that several machines can share. Relative paths start from the working
+    directory. Workers with the same storage and configuration share the trials; each has an --out
+    of its own. null is `search.db` in the run folder."""
+    seed: Seed = 0
+    """Seed of the settings that are tried."""
+    prune: bool = True
+    """End a trial early if its metric on the dev data is below the median of the earlier trials
+    after as many evaluations. The first five trials are never ended."""
+
+
+class Range(Section):
+    """Numbers from `low` to `high`, of which a search tries some."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+    """Try small numbers as often as large ones: 1e-5 to 1e-4 as often as 1e-4 to 1e-3."""
+    step: int | Positive | None = None
+    """Distance between the numbers to try; null is 1 for whole numbers, and any for others."""
+
+    @model_validator(mode="after")
+    def _goes_up(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"low {self.low:g} is not below high {self.high:g}; correct them")
+        if self.log and (self.low <= 0 or self.step is not None):
+            raise ValueError("log requires that low is above 0 and that there is no step")
+        if self.step is not None and not 0 < self.step <= self.high - self.low:
+            raise ValueError(f"step {self.step:g} does not fit between low and high; correct it")
+        return self
 
 
 class TrainConfig(Section):
@@ -41,47 +75,38 @@ class TrainConfig(Section):
     """How many epochs to train; set this or steps. The paper fine-tunes for 2, 3 or 4 epochs."""
     batch_size: Count = 32
     """Sequences in one step, over all devices. The default is that of google-research/bert; the
-    paper fine-tunes with 16 or 32.
-    """
+    paper fine-tunes with 16 or 32."""
     accumulation_steps: Count = 1
     """Number of parts that each batch is divided into, to save memory. The results stay the same,
     except for the random draws of dropout. An embedder then encodes each text twice, so that the
-    loss is still that of the whole batch.
-    """
+    loss is still that of the whole batch."""
     rematerialize: bool = False
     """Keep only the input of each block for the backward pass and compute the rest again, to save
-    memory. The results stay the same; a step takes about a third longer.
-    """
+    memory. The results stay the same; a step takes about a third longer."""
     learning_rate: Positive = 5e-5
     """The highest learning rate, reached at the end of the warm-up. The default is that of
-    google-research/bert for pre-training and fine-tuning; the paper pre-trains with 1e-4.
-    """
+    google-research/bert for pre-training and fine-tuning; the paper pre-trains with 1e-4."""
     warmup_fraction: Share = 0.1
     """Share of the steps in which the learning rate rises to learning_rate. After that it falls to
-    0.
-    """
+    0."""
     decay_after_warmup: bool = False
     """Start the linear decay at the end of the warm-up, as transformers does. google-research/bert
     computes the decay from step 0: with a warm-up of 10 %, the rate drops to 0.9 of learning_rate
-    there.
-    """
+    there."""
     schedule: Imported | ImportedName | None = None
     """A schedule of Keras or another package, instead of the linear warm-up and decay."""
     optimizer: Literal["adamw", "lamb"] | Imported | ImportedName = "adamw"
     """`adamw`, `lamb` for batches of thousands of sequences (You et al. 2020), or an optimizer of
     Keras or another package. Such a one has the run's learning rate and gradient_clip, and anything
-    else from its arguments; LayerNorm and biases do not decay.
-    """
+    else from its arguments; LayerNorm and biases do not decay."""
     callbacks: tuple[Imported | ImportedName, ...] | None = None
     """Callbacks of Keras or another package, such as those of a tracker of experiments."""
     bias_correction: bool = False
     """Correct the moments of `adamw` for starting at zero, as PyTorch does. google-research/bert
-    does not: there, the first thousand updates are larger than learning_rate implies.
-    """
+    does not: there, the first thousand updates are larger than learning_rate implies."""
     adam_epsilon: Positive = 1e-6
     """Added to the root of the second moment. The default is that of google-research/bert;
-    PyTorch's is 1e-8.
-    """
+    PyTorch's is 1e-8."""
     weight_decay: Weight = 0.01
     """In every step, weights shrink by this times the learning rate. LayerNorm and biases do not.
     """
@@ -91,12 +116,10 @@ class TrainConfig(Section):
     """Seed of the initial weights, the order of the data, the masks and dropout."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """`bfloat16` takes half the memory. It is faster on hardware made for it and slower on any
-    other.
-    """
+    other."""
     max_length: Length = 128
     """Tokens in a sequence, including [CLS] and [SEP]. Longer texts are truncated; longer contexts
-    of questions and longer sentences of words are read in windows.
-    """
+    of questions and longer sentences of words are read in windows."""
     checkpoint_steps: Count = 1000
     """Steps between checkpoints. The default is that of google-research/bert."""
     checkpoint_minutes: Positive | None = None
@@ -105,24 +128,20 @@ class TrainConfig(Section):
     """How many of the latest checkpoints are kept."""
     eval_steps: Count | None = None
     """Steps between evaluations. null evaluates with every checkpoint in pre-training, and after
-    every epoch in fine-tuning.
-    """
+    every epoch in fine-tuning."""
     deterministic: bool = False
     """Use only operations that give the same bits every time on the same machine, at some cost in
-    speed. On CPUs the default operations were seen to do so too.
-    """
+    speed. On CPUs the default operations were seen to do so too."""
     log_steps: Count = 100
     """Steps between lines in the log. The metrics of a line are means since the line before; in
-    pre-training, an evaluation also starts new means.
-    """
+    pre-training, an evaluation also starts new means."""
     skip_nonfinite: bool = False
     """Skip an update whose gradient is not a finite number, instead of ending the run."""
     strategy: Literal["one_device", "mirrored", "multi_worker", "tpu"] = "one_device"
     """Which devices share the work: `one_device` (the first GPU, or else the CPU), `mirrored` (all
     GPUs of this machine), `multi_worker` (all GPUs of the machines in TF_CONFIG) or `tpu`. The
     batch and its results are the same with each of them, except for the random draws of dropout, so
-    a run can be continued with another strategy.
-    """
+    a run can be continued with another strategy."""
     tpu: str | None = None
     """Name or address of the TPU; null is the one of this machine."""
 
@@ -247,29 +266,24 @@ class FinetuningTrain(TrainConfig):
 
     frozen_layers: Natural | None = None
     """Layers that are not trained: 0 freezes the embeddings, n also the first n blocks; null trains
-    everything.
-    """
+    everything."""
     lora: LoraConfig | Count | None = None
     """Train low-rank updates of the encoder's weights instead of the weights: their rank, or a
     section. The head is trained as usual. Checkpoints contain the sums of weights and updates; null
-    trains the weights themselves.
-    """
+    trains the weights themselves."""
     layer_decay: Share = 1.0
     """The learning rate of each layer is this times that of the layer above it; 1 gives all layers
-    the same rate.
-    """
+    the same rate."""
     group_by_length: bool = True
     """Fill each batch with rows of similar length, so that there is little padding. false draws
-    rows at random.
-    """
+    rows at random."""
     early_stopping: Count | None = None
     """Stop after this many evaluations without an improvement; null trains to the end."""
     keep: Literal["last", "best"] = "last"
     """Which weights the run ends with: those of the `last` step, or of the `best` evaluation."""
     metrics: tuple[Imported | ImportedName, ...] | None = None
     """Metrics of Keras or another package on the dev data, in addition to those of the task. They
-    get the targets and outputs that a compiled metric gets.
-    """
+    get the targets and outputs that a compiled metric gets."""
 
     @property
     def adapter(self) -> LoraConfig | None:

@@ -1,10 +1,7 @@
 """YAML read safely into plain dictionaries, every key with its line; and written again.
 
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
-1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words. A
-key given twice is an error, where PyYAML lets the last one win; so is an alias, which can make a
-small file unfold without end. A file inherits from another one by `base: other.yaml`, or from an
-experiment by its name.
+1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words.
 """
 
 import dataclasses
@@ -20,10 +17,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.io.remote import fetched, is_remote
 
-# The folder of the configurations that are found by their names.
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-# The characters of a name that are compared with those of experiments.
-_LONGEST = 80
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"  # configurations found by their names
+_LONGEST = 80  # characters of a name that are compared with those of experiments
 
 Keys = tuple[str, ...]
 """A key with those of the sections it is in, from the outside: ("train", "seed")."""
@@ -38,10 +33,7 @@ class Text(str):
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """Nested dictionaries, and for every key where it was set: `file:line` or `--set …`.
-
-    The key () is the whole file.
-    """
+    """Nested dictionaries, and where each key was set: `file:line` or `--set …`; () is the file."""
 
     values: dict
     places: dict[Keys, str]
@@ -60,11 +52,7 @@ class Tree:
 
 
 def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
-    """The file's keys over those of the file named by its `base`, if any, which may have its own.
-
-    Raises:
-        UserError: a file that is missing, empty, not UTF-8, not YAML, or inherits from itself.
-    """
+    """The file's keys over those of the file that its `base` names, if any."""
     path = Path(path)
     if path.resolve() in inheriting:
         raise UserError(f"{path}: the file inherits from itself; change its key base")
@@ -86,14 +74,7 @@ def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
 
 
 def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configuration file") -> Path:
-    """The file at a path that starts from `folder` or, if there is none, the experiment so named.
-
-    >>> find("glue/cola").relative_to(EXPERIMENTS).as_posix()
-    'glue/cola.yaml'
-
-    Raises:
-        UserError: there is neither; `what` is the file's role in the message.
-    """
+    """The file at a path that starts from `folder` or, without one, the experiment of that name."""
     path = fetched(name if is_remote(name) else folder / name, is_file=True)
     name = os.fspath(name)
     if os.path.lexists(path) and not os.path.isdir(path):
@@ -114,21 +95,17 @@ def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configurat
 
 
 def read_setting(setting: str) -> Tree:
-    """One `section.key=value` of the command line; the value is YAML, and paths start from here.
-
-    Raises:
-        UserError: no `=`, an empty key, or a value that is not YAML.
-    """
+    """One `section.key=value` of the command line; the value is YAML, and paths start from here."""
     name, equals, text = setting.partition("=")
     keys = tuple(name.split("."))
     if not equals or not all(keys):
         raise UserError(f"--set {setting}: expected KEY=VALUE, as in --set train.seed=1")
     place = f"--set {setting}"
-    value, _ = _parse(text, place, Path.cwd(), with_line=False)
+    value, node = _parse(text, place, Path.cwd(), with_line=False)
+    places = dict.fromkeys([each for each, _ in _lines(node, keys)] or [keys], place)
     for key in reversed(keys[1:]):
         value = {key: value}
-    values = {keys[0]: value}
-    return Tree(values, {leaf: place for leaf in _leaves(values)})
+    return Tree({keys[0]: value}, places)
 
 
 def write(values: dict) -> str:
@@ -255,15 +232,6 @@ def _lines(node: yaml.Node | None, keys: Keys = ()) -> Iterator[tuple[Keys, int]
         for key, value in node.value:
             yield (*keys, key.value), _line(key)
             yield from _lines(value, (*keys, key.value))
-
-
-def _leaves(values: object, keys: Keys = ()) -> Iterator[Keys]:
-    """The keys that hold something else than keys."""
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from _leaves(value, (*keys, key))
-    else:
-        yield keys
 
 
 def _merged(old: dict, new: dict) -> dict:

@@ -1,8 +1,4 @@
-"""`bert-tf adapt`: a checkpoint goes on pre-training on text of a domain.
-
-Words are masked whole, there is no next sentence prediction, and some text is held out. All else is
-a run of `bert-tf pretrain`: its `config.yaml` trains the same weights there.
-"""
+"""`bert-tf adapt`: a run of `bert-tf pretrain` that starts from a checkpoint, on other text."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 """`bert-tf vocab`: learning a vocabulary, or pieces of a domain for that of a checkpoint."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.growth import with_pieces
@@ -71,7 +71,7 @@ def learned(
     return learn_from_texts(texts, size, lower_case, progress, tokenizer)
 
 
-def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterator[str]:
+def _texts(corpus: Corpus, progress: OnProgress) -> Iterator[str]:
     """Each document as one text, one sentence per line; reports how much of the corpus is done."""
     for document in corpus:
         progress("counting words", corpus.position, corpus.size)

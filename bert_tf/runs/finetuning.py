@@ -96,8 +96,7 @@ class _Data:
             self.task.initial = {**known.head, **known.settings}
         elif known is not None and getattr(self.trials[0].train, "few_shot", False):
             self.task.initial = {n: known.settings[n] for n in OF_VECTORS if n in known.settings}
-        # Known after `task_of`.
-        self.training_rows: Any = None
+        self.training_rows: Any = None  # known after `task_of`
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}
         self._teachers: dict[str, TaskModel] = {}
@@ -117,11 +116,7 @@ class _Data:
         return {ending: self._files[path] for ending, path in files.items()}
 
     def examples(self, model: TaskModel) -> tuple[TrainingRows, str]:
-        """The training rows encoded for `model`, and their fingerprint.
-
-        All trials have the same rows, labels and tokenizer, so models with the same settings have
-        the same examples.
-        """
+        """The training rows encoded for `model`, and their fingerprint; once for equal settings."""
         settings = str(model.settings)
         if settings not in self._examples:
             rows = self.training_rows
@@ -129,16 +124,13 @@ class _Data:
             for more in self._unlabelled:  # rows whose labels weigh 0
                 rows = rows.and_unlabelled(more)
             weights = self.task.class_weight
-            model.tokens = cache_of(model, rows, weights) if self._is_large(rows) else None
+            is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
+            if is_arrow and len(rows) >= _MANY_ROWS:
+                model.tokens = cache_of(model, rows, weights)
             examples = model.examples(rows, weights)
             model.tokens = None
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
-
-    def _is_large(self, rows: Any) -> bool:
-        """Whether the rows, of Parquet or `datasets`, are so many that their tokens are cached."""
-        is_arrow = self.task.data.format in arrow.FORMATS and isinstance(rows, Columns)
-        return is_arrow and len(rows) >= _MANY_ROWS
 
     @functools.cached_property
     def _unlabelled(self) -> list[Any]:
@@ -152,26 +144,20 @@ class _Data:
         return [local_path(path) for path in ([found] if isinstance(found, str) else found)]
 
     def teaching(self, config: FinetuningRun, model: TaskModel) -> Teaching | None:
-        """What the model of a trial learns from its teacher, if it has one.
-
-        Raises:
-            UserError: there is no such teacher, or it does not fit the model.
-        """
+        """What the model of a trial learns from its teacher, if it has one."""
         settings, dtype = config.distillation, POLICIES[config.train.precision]
         if settings is None:
             return None
         if dtype not in self._teachers:
-            teacher = load_model(settings.teacher, dtype=dtype, layout=model.encoder.layout)
-            self._teachers[dtype] = teacher
-        teaching = Teaching(
-            model, self._teachers[dtype], settings, has_metrics=not self.unlabelled_files
-        )
+            layout = model.encoder.layout
+            self._teachers[dtype] = load_model(settings.teacher, dtype=dtype, layout=layout)
+        has_metrics = not self.unlabelled_files
+        teaching = Teaching(model, self._teachers[dtype], settings, has_metrics=has_metrics)
         teaching.check_rematerialize(config.train.rematerialize)
         return teaching
 
     @functools.cached_property
     def dev_fingerprint(self) -> str:
-        """What identifies the dev data."""
         return of_files(self.task.sources("dev"))
 
 
@@ -223,8 +209,7 @@ def _finetune(
     task = data.task_of(run.config)
     dev = data.read(task, "dev")
 
-    def read_tests() -> None:  # other workers need no rows
-        # Mistakes in the test files are reported before training.
+    def read_tests() -> None:  # reports mistakes before training; other workers need no rows
         data.read(task, "test")
 
     cluster.from_chief(read_tests)
@@ -237,10 +222,17 @@ def _finetune(
         uncertainty.check_targets(model.calibration_targets(dev_rows))
     examples, source = data.examples(model)
     is_few = isinstance(settings, LabelTrain) and settings.few_shot
-    if not is_few:
-        _check_batches(task, examples, data.trials)
+    # Trials with another `train.max_length` may have other examples.
+    alike = [each.train for each in data.trials if each.train.max_length == settings.max_length]
+    rows, largest = len(examples.lengths), max((each.batch_size for each in alike), default=0)
+    if largest > rows and not is_few:
+        (path,) = task.files("train").values()
+        raise UserError(
+            f"train.batch_size {largest} is larger than the data: {path} has {rows} training rows "
+            "or windows; lower it"
+        )
     # Rows that fill no batch at the end of an epoch are left out.
-    steps_per_epoch = len(examples.lengths) // settings.batch_size
+    steps_per_epoch = rows // settings.batch_size
     steps = setup.total_updates(settings, steps_per_epoch)
     with cluster.strategy.scope():
         setup.load_initial_weights(run, model, task.labels)
@@ -264,15 +256,13 @@ def _finetune(
     checkpoints = setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources)
     phase = Phase(
         end=steps,
-        batches_from=lambda start, part, parts: training_batches(
+        batches_from=functools.partial(
+            training_batches,
             examples,
             settings.batch_size,
             settings.seed,
-            start,
-            part,
-            parts,
-            setup.fixed_length(settings),
-            settings.group_by_length,
+            length=setup.fixed_length(settings),
+            group_by_length=settings.group_by_length,
         ),
         evaluate=lambda: more(score(task, model, dev)),
         tokens=float(np.mean(examples.lengths)) * settings.batch_size,
@@ -314,28 +304,12 @@ def _finetune(
     return cluster.from_chief(finish)
 
 
-def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:
-    """Raises a UserError if a batch of any trial is larger than the data.
-
-    Trials with another `train.max_length` may have other examples, and are left to themselves.
-    """
-    rows, length = len(examples.lengths), task.config.train.max_length
-    largest = max(each.train.batch_size for each in trials if each.train.max_length == length)
-    if largest > rows:
-        (path,) = task.files("train").values()
-        raise UserError(
-            f"train.batch_size {largest} is larger than the data: {path} has {rows} training rows "
-            "or windows; lower it"
-        )
-
-
 def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
     if not data.task.test_files():
         return
     start = time.monotonic()
     task, model = trained(run)
     for ending, rows in data.read(task, "test").items():
-        found = model.infer(rows)
-        task.write_predictions(model, found, rows, run.predictions, f"test{ending}")
+        task.write_predictions(model, model.infer(rows), rows, run.predictions, f"test{ending}")
     seconds = time.monotonic() - start
     logger.info(f"{run.path}: test predictions written in {seconds:.1f} s")

@@ -22,10 +22,8 @@ from bert_tf.io.files import checksum
 from bert_tf.io.remote import is_file
 from bert_tf.text import Tokenizer
 
-# Number of rows that are stacked and padded at a time.
-_CHUNK = 1024
-# Enough characters to distinguish data, as long as nobody makes them collide on purpose.
-_LENGTH = 16
+_CHUNK = 1024  # rows that are stacked and padded at a time
+_LENGTH = 16  # characters, enough as long as nobody makes data collide on purpose
 
 
 def fingerprint(examples: TrainingRows) -> str:
@@ -60,11 +58,7 @@ def of_weights(model: keras.Model) -> str:
 
 
 def of_files(paths: Iterable[Path]) -> str:
-    """The fingerprint of files by content, and of other sources, such as a split of TFDS, by name.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
+    """The fingerprint of files by content, and of others, such as a split of TFDS, by name."""
     contents = []
     for path in paths:
         try:
@@ -80,20 +74,13 @@ def of_sizes(files: Iterable[Path]) -> str:
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
-    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change.
-
-    Raises:
-        UserError: as `open_corpus`.
-    """
+    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change."""
     data, corpus = config.data, open_corpus(config)
     files = corpus.parts if isinstance(corpus, Corpus) else getattr(corpus, "files", ())
-    if files:
-        found = [(file, file.stat()) for file in files]
-        text: list[object] = [
-            (named(str(file)), known.st_size, known.st_mtime_ns) for file, known in found
-        ]
-    else:
-        text = [data.path, data.split, corpus.size]
+    text: list[object] = [] if files else [data.path, data.split, corpus.size]
+    for file in files:
+        known = file.stat()
+        text.append((named(str(file)), known.st_size, known.st_mtime_ns))
     how = [data.format, data.dev_fraction, tokenizer.settings.to_dict(), tokenizer.vocabulary]
     return _of([text, how])
 

@@ -31,9 +31,8 @@ from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.loop import Phase, train
 from bert_tf.training.strategies import divided
 
-# The number of held-out batches in an evaluation, and the number of training batches that show how
-# many tokens a batch has.
-_DEV_STEPS, _SAMPLE_STEPS = 20, 8
+_DEV_STEPS = 20  # held-out batches in an evaluation
+_SAMPLE_STEPS = 8  # training batches that show how many tokens a batch has
 
 
 def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = False) -> Metrics:
@@ -76,21 +75,20 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
             accumulation_steps=settings.accumulation_steps,
             rematerialize=settings.rematerialize,
         )
-    sources = {TRAINING_DATA: _fingerprint(run, parts[0][1])}
-    every = settings.eval_steps or settings.checkpoint_steps
-    evaluations = Evaluations(every, at_start=at_start)
+    data = parts[0][1]
+    if isinstance(data, RecordData):
+        source = fingerprint.of_sizes(data.files)
+    else:  # the manifest of token shards has the checksums of all shards
+        source = fingerprint.of_files([shards_folder(config, run.tokens) / MANIFEST])
+    evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps, at_start=at_start)
     with contextlib.ExitStack() as errors:
         for _, data in parts:
             errors.enter_context(data.explained_errors())
+        sources, chief = {TRAINING_DATA: source}, cluster.chief
+        checkpoints = setup.make_checkpoints(run, model, tokenizer, chief, sources)
+        phases, callbacks = _phases(parts, steps, model, cluster), setup.make_callbacks(run, steps)
         updated = train(
-            run.path,
-            settings,
-            model,
-            setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources),
-            _phases(parts, steps, model, cluster),
-            evaluations,
-            cluster,
-            setup.make_callbacks(run, steps),
+            run.path, settings, model, checkpoints, phases, evaluations, cluster, callbacks
         )
     (first, before), (_, metrics) = evaluations.results[0], evaluations.results[-1]
     if at_start and first == 0:
@@ -100,12 +98,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
 
 
 def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
-    """Losses and accuracies of both heads on the batches, and the masked LM's perplexity.
-
-    Args:
-        model: prepared for the devices that have parts of the batches.
-        batches: endless, of which the first twenty are taken.
-    """
+    """Losses and accuracies of both heads on twenty batches, and the masked LM's perplexity."""
     # A model of its own for evaluation would double the memory; the means are the same objects.
     results = model.evaluate(batches, steps=_DEV_STEPS, verbose=0, return_dict=True)
     model.reset_metrics()
@@ -113,8 +106,7 @@ def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
     return metrics | {"perplexity": float(np.exp(metrics["masked_lm_loss"]))}
 
 
-# In what share of the steps sequences of one length are used, and these.
-_Part = tuple[float, ShardData | RecordData]
+_Part = tuple[float, ShardData | RecordData]  # a share of the steps, and its data
 
 
 def _open_parts(
@@ -151,10 +143,7 @@ def _open_parts(
 
 
 def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -> None:
-    """Removes tokens of another text or vocabulary than the run has now.
-
-    A run that has saved something keeps its tokens, even if the text changes.
-    """
+    """Removes tokens of another text or vocabulary than the run has now."""
     if run.config.data.format in (TOKEN_SHARDS, TFRECORD):
         return
     source = fingerprint.of_corpus(run.config, tokenizer)
@@ -166,24 +155,18 @@ def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -
     write_text(run.tokens_source, source)
 
 
-def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -> str:
-    """What identifies the data; the manifest of token shards has the checksums of all shards."""
-    if isinstance(data, RecordData):
-        return fingerprint.of_sizes(data.files)
-    return fingerprint.of_files([shards_folder(run.config, run.tokens) / MANIFEST])
-
-
 def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster) -> list[Phase]:
     phases = []
     ends = itertools.accumulate(share for share, _ in parts)
     for end, (_, data) in zip(ends, parts, strict=True):
         dev = divided(cluster.strategy, functools.partial(_dev_batches, data, steps))
+        sample = [inputs["input_mask"] for inputs, _ in data.dataset().take(_SAMPLE_STEPS)]
         phases.append(
             Phase(
                 end=round(end * steps),
                 batches_from=data.dataset,
                 evaluate=functools.partial(evaluate, model, dev),
-                tokens=_tokens(data),
+                tokens=float(np.mean([np.sum(mask) for mask in sample])),
                 together=True,
             )
         )
@@ -193,18 +176,9 @@ def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster)
 def _dev_batches(
     data: ShardData | RecordData, steps: int, part: int, parts: int
 ) -> tf.data.Dataset:
-    """The batches to evaluate on, repeated; one device of several gets `part::parts` of each.
-
-    Training ends after `steps` updates.
-    """
+    """The batches to evaluate on, repeated; one device of several gets `part::parts` of each."""
     dev = data.dev_dataset(_DEV_STEPS, part, parts)
     if dev is None:
         logger.info("no text is held out; evaluation uses the next training batches instead")
         dev = data.dataset(steps, part, parts).take(_DEV_STEPS)
     return dev.repeat()
-
-
-def _tokens(data: ShardData | RecordData) -> float:
-    """Tokens in a batch, padding left out, on average."""
-    batches = data.dataset().take(_SAMPLE_STEPS)
-    return float(np.mean([np.sum(inputs["input_mask"]) for inputs, _ in batches]))

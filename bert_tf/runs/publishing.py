@@ -15,7 +15,6 @@ from bert_tf.checkpoints.of_run import run_of
 from bert_tf.console import escaped, logger
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.export.model_card import Origin
 from bert_tf.io.atomic import temporary_folder
 from bert_tf.io.files import is_there
 from bert_tf.tasks import from_checkpoint
@@ -49,23 +48,7 @@ def push(
     revision: str | None = None,
     license: str | None = None,
 ) -> None:
-    """Writes a model in transformers' or sentence-transformers' format, with a card, to the Hub.
-
-    Embedders and re-rankers are written for sentence-transformers, all else for transformers.
-    Settings that the format lacks are in an extra key, so that `bert_tf.load` opens the same model.
-
-    Args:
-        source: a run folder, a `.keras` file, or a checkpoint of any format.
-        target: "hf://org/name", with "@branch" at its end or not.
-        dry_run: prints the files and the card, and uploads nothing.
-        private: whether a repository that is new is private.
-        revision: the branch, which is made if it is new; None is that of `target`, or "main".
-        license: the Hub's name of a license; None is that of the card next to the checkpoint.
-
-    Raises:
-        UserError: the target has another form, the model cannot be read or written so, nobody is
-            logged in or may write there, or the Hub cannot be reached.
-    """
+    """Writes a model and a card to the Hub, for transformers or sentence-transformers."""
     match = _TARGET.fullmatch(target)
     if not match or revision not in (None, match[2] or revision):
         raise UserError(
@@ -101,27 +84,21 @@ def push(
                 print(f"{file.stat().st_size:>13,}  {file.relative_to(folder)}")
             print(f"\n{card}", end="")
             return
+        api, message = hub.HfApi(), f"Upload a model of bert_tf {bert_tf.__version__}"
         with _explained(name):
-            address = _upload(hub.HfApi(), folder, name, private, revision)
+            api.create_repo(name, private=private or None, exist_ok=True)
+            if private and not api.model_info(name).private:
+                raise UserError(
+                    f"{name} is a public repository already; remove --private, or make it private "
+                    "in its settings on the Hugging Face Hub"
+                )
+            if revision is not None:
+                api.create_branch(name, branch=revision, exist_ok=True)
+            done = api.upload_folder(
+                repo_id=name, folder_path=folder, revision=revision, commit_message=message
+            )
     place = f"hf://{name}" + (f"@{revision}" if revision else "")
-    logger.info(f"{address}: open it with bert_tf.load({place!r})")
-
-
-def _upload(api: Any, folder: Path, name: str, private: bool, revision: str | None) -> str:
-    """Uploads a folder as one commit; returns its address."""
-    api.create_repo(name, private=private or None, exist_ok=True)
-    if private and not api.model_info(name).private:
-        raise UserError(
-            f"{name} is a public repository already; remove --private, or make it private in its "
-            "settings on the Hugging Face Hub"
-        )
-    if revision is not None:
-        api.create_branch(name, branch=revision, exist_ok=True)
-    message = f"Upload a model of bert_tf {bert_tf.__version__}"
-    done = api.upload_folder(
-        repo_id=name, folder_path=folder, revision=revision, commit_message=message
-    )
-    return done.commit_url
+    logger.info(f"{done.commit_url}: open it with bert_tf.load({place!r})")
 
 
 @contextlib.contextmanager
@@ -141,21 +118,20 @@ def _explained(name: str) -> Iterator[None]:
         while found is not None and getattr(found, "response", None) is None:
             found = found.__cause__
         status = getattr(getattr(found, "response", None), "status_code", None)
-        if status == 401:
-            raise UserError(
-                "the Hugging Face Hub does not accept the token; run hf auth login with a token "
-                "that may write"
-            ) from None
-        if status in (403, 404):
-            raise UserError(
-                f"the token may not write to {name} on the Hugging Face Hub; choose a name of "
-                "yours, or run hf auth login with a token that may write"
-            ) from None
         first = str(found or error).strip().splitlines() or [type(error).__name__]
-        raise UserError(
+        said = (
             f"{name} cannot be pushed ({first[0]}); check the network, and run the same command "
             "again: a push is one commit, so nothing is there in part"
-        ) from None
+        )
+        remedy = "run hf auth login with a token that may write"
+        if status == 401:
+            said = f"the Hugging Face Hub does not accept the token; {remedy}"
+        if status in (403, 404):
+            said = (
+                f"the token may not write to {name} on the Hugging Face Hub; choose a name of "
+                f"yours, or {remedy}"
+            )
+        raise UserError(said) from None
 
 
 def _card(
@@ -164,7 +140,13 @@ def _card(
     """The model card, with the data that the Hub reads at its top."""
     description, encoder = checkpoint.description, checkpoint.description.encoder
     origin = from_checkpoint.origin_of(checkpoint, source)
-    known = {"base_model": _base(origin)} | _of_card(hub, checkpoint.folder / CARD)
+    # The Hub's name of the checkpoint that the model was trained from.
+    configuration = origin.configuration or {}
+    first = str((configuration.get("init") or {}).get("checkpoint") or origin.source)
+    base = first.removeprefix("hf://").partition("@")[0]
+    is_base = download.is_name(base) and not os.path.exists(first)
+    known: dict[str, Any] = {"base_model": base if is_base else None}
+    known |= _of_card(hub, checkpoint.folder / CARD)
     known |= {"license": license} if license else {}
     if not known.get("license"):
         logger.warning("the model card has no license; add one with --license, such as apache-2.0")
@@ -174,7 +156,6 @@ def _card(
     pipeline = _PIPELINES.get(family.name if family else None)
     for_sentences = bool(heads.of(description.model).sentence_transformers)
     tags = ["bert_tf", encoder.model_type] + [_SENTENCE] * for_sentences
-    configuration = origin.configuration or {}
     data, metrics = configuration.get("data") or {}, dict(origin.metrics or {})
     # Of a path of this machine the name alone is published.
     paths = data.get("path") or "unknown"
@@ -209,13 +190,6 @@ def _card(
             text = escaped(json.dumps(fields, indent=2, ensure_ascii=False), "\n")
             lines += ["", f"## {title}", "", f"```json\n{text}\n```"]
     return "\n".join(lines) + "\n"
-
-
-def _base(origin: Origin) -> str | None:
-    """The Hub's name of the checkpoint that a model was trained from; None if it is not known."""
-    first = ((origin.configuration or {}).get("init") or {}).get("checkpoint") or origin.source
-    found = str(first).removeprefix("hf://").partition("@")[0]
-    return found if download.is_name(found) and not os.path.exists(str(first)) else None
 
 
 def _of_card(hub: Any, path: Path) -> dict[str, Any]:

@@ -31,17 +31,11 @@ from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
 
 CONFIG_FILE = RUN_FILE
-# The files of a search: one has a line for each trial, the other one for each setting.
-SEARCH_FILE = "search.tsv"
-SUMMARY_FILE = "summary.tsv"
-# The file of a trial whose loss is no longer a number. It says what was seen, and where.
-DIVERGED_FILE = "diverged.json"
-# What a run has under `logs`.
+SEARCH_FILE = "search.tsv"  # a line for each trial of a search
+SUMMARY_FILE = "summary.tsv"  # a line for each setting of a search
+DIVERGED_FILE = "diverged.json"  # in a trial: what was no longer a number, and where
 _LOGS = ("train", "dev", "trials")
-# An empty file; the process that works on the run locks it.
-_LOCK_FILE = ".lock"
-
-
+_LOCK_FILE = ".lock"  # empty; the process that works on the run locks it
 Config = TypeVar("Config", bound=RunConfig, covariant=True)
 
 
@@ -55,19 +49,14 @@ class RunFolder(Generic[Config]):
         self.vocabulary = path / VOCABULARY_FILE
         self.checkpoints = path / CHECKPOINTS
         self.tokens = path / "tokens"
-        # The fingerprint of what these tokens were made of.
-        self.tokens_source = path / "tokens.source"
+        self.tokens_source = path / "tokens.source"  # the fingerprint of what they were made of
         self.logs = path / "logs"
         self.predictions = path / "predictions"
         self.trials = path / "trials"
 
     @functools.cached_property
     def initial(self) -> Checkpoint | None:
-        """The checkpoint that the weights start from, opened once; None where all are new.
-
-        Raises:
-            UserError: as `reading.find`.
-        """
+        """The checkpoint that the weights start from, opened once; None where all are new."""
         return self._find(self.config)
 
     @staticmethod
@@ -76,13 +65,8 @@ class RunFolder(Generic[Config]):
     ) -> "RunFolder[Kind]":
         """Makes the folder, or resumes an interrupted run and clears what it left half-done.
 
-        A run that has saved something goes on with its own copy of the vocabulary, a search also
-        with other values of what it searches. A run that has saved nothing starts anew if the
-        configuration or the vocabulary has changed. `find` opens its initial checkpoint; the trials
-        of a search share the search's.
-
-        Raises:
-            UserError: the folder cannot be written, or holds a run of another configuration.
+        A run that has saved something goes on with its own vocabulary; one that has saved nothing
+        starts anew if the configuration or the vocabulary has changed.
         """
         path = fetched(path, without=CHECKPOINTS)
         make_folder(path)
@@ -115,11 +99,7 @@ class RunFolder(Generic[Config]):
 
     @staticmethod
     def open(path: str | os.PathLike) -> "RunFolder[RunConfig]":
-        """A run that was started before.
-
-        Raises:
-            UserError: `path` is not a run folder.
-        """
+        """A run that was started before."""
         path = fetched(path, without=CHECKPOINTS)
         try:
             is_run = (path / CONFIG_FILE).is_file()
@@ -134,12 +114,7 @@ class RunFolder(Generic[Config]):
     def shared(
         path: str | os.PathLike, config: Kind, cluster: Cluster
     ) -> Iterator["RunFolder[Kind]"]:
-        """The run that all processes of a cluster work on; only the chief starts it, and writes.
-
-        Raises:
-            UserError: as `start` and `in_use`; a worker does not see the folder, or was given
-                another configuration.
-        """
+        """The run that all processes of a cluster work on; only the chief starts it, and writes."""
         started: list[RunFolder[Kind]] = []
         with contextlib.ExitStack() as stack:
 
@@ -175,11 +150,7 @@ class RunFolder(Generic[Config]):
     @staticmethod
     @contextlib.contextmanager
     def in_use(path: str | os.PathLike) -> Iterator[None]:
-        """Locks the run in the folder `path` for this process.
-
-        Raises:
-            UserError: another process is at it, or the folder cannot be written.
-        """
+        """Locks the run in the folder `path` for this process."""
         path = local_path(path)
         lock = path / _LOCK_FILE
         with explained(path):
@@ -201,7 +172,11 @@ class RunFolder(Generic[Config]):
     @property
     def has_saved(self) -> bool:
         """Whether the run or one of its trials has saved a checkpoint or a result."""
-        return _has_saved(self.path) or any(map(_has_saved, self.trials.glob("*")))
+        folders = (self.path, *self.trials.glob("*"))
+        files = [each / name for each in folders for name in (METRICS_FILE, DIVERGED_FILE)]
+        return any(file.exists() for file in files) or any(
+            step_folders(folder / CHECKPOINTS) for folder in folders
+        )
 
     @property
     def trained_with(self) -> RunConfig:
@@ -209,10 +184,7 @@ class RunFolder(Generic[Config]):
         return from_checkpoint.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
-        """Writes the final metrics, which mark a run as finished, and logs them.
-
-        Also logs the time since the last update, which was `updated` by `time.monotonic`.
-        """
+        """Writes the final metrics, which mark a run as finished; `updated` is by `monotonic`."""
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
         if updated is not None:
@@ -248,9 +220,3 @@ class RunFolder(Generic[Config]):
         for folder in (*trials, *(self.logs / name for name in _LOGS)):
             remove(folder)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _has_saved(folder: Path) -> bool:
-    """Whether a run has a checkpoint, or has ended: its checkpoints may have been removed since."""
-    ended = any((folder / name).exists() for name in (METRICS_FILE, DIVERGED_FILE))
-    return ended or bool(step_folders(folder / CHECKPOINTS))

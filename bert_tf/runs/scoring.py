@@ -30,8 +30,7 @@ from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.callbacks import OthersFailed
 from bert_tf.training.evaluations import in_words
 
-# Rows of which the outputs are computed at once.
-_BATCH = 32
+_BATCH = 32  # rows of which the outputs are computed at once
 
 
 def evaluate(
@@ -77,16 +76,7 @@ def evaluate(
 
 
 def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Task, TaskModel]:
-    """The task of a run, and its model as trained so far.
-
-    Args:
-        precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
-            which the metrics are those of the run.
-
-    Raises:
-        UserError: it is a run of pre-training, there is no checkpoint, or its vocabulary is not the
-            one it was trained with.
-    """
+    """The task of a run, and its model as trained so far, by default in the run's precision."""
     config = run.trained_with
     if not isinstance(config, FinetuningRun):
         raise UserError(f"{run.path} is a {config.task} run; its metrics are in metrics.json")
@@ -116,11 +106,7 @@ def score(
 def more_metrics(
     named: Sequence[Imported], model: TaskModel, files: Mapping[str, Any]
 ) -> Callable[[dict[str, float]], dict[str, float]]:
-    """A function that adds metrics of other packages on the dev files to those of the task.
-
-    Raises:
-        UserError: one of them cannot be made; the function, if one does not fit the task.
-    """
+    """A function that adds metrics of other packages on the dev files to those of the task."""
     made = [(each, each.make(keras.metrics.Metric, {})) for each in named]
     encoded = {ending: model.examples(rows) for ending, rows in files.items() if named}
     outputs = tf.function(functools.partial(model, training=False), reduce_retracing=True)

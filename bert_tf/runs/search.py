@@ -1,8 +1,6 @@
-"""A search: every combination of the lists under `train`, and the best of them kept.
+"""A search over every combination of the lists under `train`, and the best of them kept.
 
-Where `train.seed` is one of the lists, its values are repetitions: settings are compared by their
-mean over the seeds, and of the best settings the best run is kept. A setting of which a seed has
-diverged comes behind those of which none has.
+Where `train.seed` is one of the lists, settings are compared by their mean over the seeds.
 """
 
 import csv
@@ -28,13 +26,9 @@ from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.tensorboard import write_trial
 
-# Trains a trial; `callbacks` are called too.
-Finetune = Callable[..., dict[str, float]]
-
-# The fingerprints that `check_sources` compares.
-_SOURCES_FILE = "sources.json"
-# What is noted of a trial that diverged.
-_FOUND, _SKIPS = "found", "skip_nonfinite"
+Finetune = Callable[..., dict[str, float]]  # trains a trial
+_SOURCES_FILE = "sources.json"  # the fingerprints that `check_sources` compares
+_FOUND, _SKIPS = "found", "skip_nonfinite"  # what is noted of a trial that diverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,33 +40,16 @@ class Trial:
     settings: dict[str, object]
     metrics: dict[str, float]  # on the dev data; none if it diverged
 
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return self.folder.name
-
-    @property
-    def without_seed(self) -> tuple[tuple[str, object], ...]:
-        """What its repetitions have in common."""
-        return tuple((key, value) for key, value in self.settings.items() if key != "seed")
-
 
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
-    """Makes sure that all trials of a search use the same sources, however often it is resumed.
-
-    These are fingerprints by name.
-
-    Raises:
-        UserError: some trials were run on other sources. Older versions did not record all sources.
-    """
+    """A UserError if a search is resumed with other sources, which are fingerprints by name."""
     file = run.path / _SOURCES_FILE
     if not (run.has_saved and file.exists()):
         write_text(file, json.dumps(sources, indent=2) + "\n")
         return
     before = json.loads(read_text(file, "sources of the search"))
     for name, found in sources.items():
-        # Older versions recorded fewer sources.
-        if before.get(name, found) != found:
+        if before.get(name, found) != found:  # older versions recorded fewer sources
             raise UserError(
                 f"the {name} changed since the first trials of {run.path}; restore the old state, "
                 "or choose another --out"
@@ -80,18 +57,7 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
 
 
 def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) -> dict[str, float]:
-    """Runs every trial of the run's configuration, and makes the run the best of them.
-
-    Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
-    one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
-    far, `summary.tsv` mean and standard deviation over the seeds of each setting, `best.yaml` the
-    configuration of the best trial, whose metrics are returned. That is the trial with the highest
-    `best_metric`; among equals, with the lowest loss. Trials whose loss is no longer a number have
-    a line without metrics.
-
-    Raises:
-        UserError: as `finetune`; every trial diverged.
-    """
+    """Runs every trial, each a run folder under `trials`, and makes the run the best of them."""
     trials: list[Trial] = []
     configs = run.config.trials()
     pace = Pace(len(configs))
@@ -106,7 +72,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best, spread = _best(trials, best_metric)
-    logger.info(f"best trial: {best.name}{spread}")
+    logger.info(f"best trial: {best.folder.name}{spread}")
     return keep(run, best)
 
 
@@ -132,10 +98,7 @@ def in_one_line(settings: Mapping[str, object]) -> str:
 
 
 def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
-    """Gives the run the checkpoint, predictions, configuration and metrics of its best trial.
-
-    Raises UserError if somebody has removed the checkpoint.
-    """
+    """Gives the run the checkpoint, predictions, configuration and metrics of its best trial."""
     trial, is_still_the_best = best.folder, run.trained_with == best.config
     places = [run.checkpoints, run.predictions]
     if is_still_the_best and of_run.step_folders(run.checkpoints):
@@ -157,18 +120,15 @@ def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
 
 
 def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
-    """The line of `summary.tsv` of the setting that a search has kept, by its headings.
-
-    None if the run is no search over seeds.
-    """
+    """The line of `summary.tsv` of the setting that a search over seeds has kept."""
     path = run.path / SUMMARY_FILE
     if "seed" not in run.config.searched or not path.is_file():
         return None
     train = run.trained_with.train
     kept = {key: _cell(getattr(train, key)) for key in run.config.searched if key != "seed"}
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return next((row for row in rows if kept.items() <= row.items()), None)
+        rows = csv.DictReader(file, delimiter="\t")
+        return next((row for row in rows if kept.items() <= row.items()), None)
 
 
 def run_once(
@@ -188,15 +148,19 @@ def run_once(
 
 
 def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
-    metrics, found = run.read_metrics(), _divergence(run)
+    metrics, file, found = run.read_metrics(), run.path / DIVERGED_FILE, None
+    # Skipping updates may help a trial that diverged, so that setting is noted too.
+    skips = run.config.train.skip_nonfinite
+    if file.exists():
+        noted = read_json(file)
+        skipped = value_at(file, "", noted, _SKIPS, bool)
+        found = value_at(file, "", noted, _FOUND, str) if skipped == skips else None
     if metrics is None and found is None:
         try:
             metrics = finetune(run)
         except Diverged as error:
             found = error.found
-            # Skipping updates may help a trial that diverged, so that setting is noted too.
-            noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
-            write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
+            write_text(file, json.dumps({_FOUND: found, _SKIPS: skips}, indent=2) + "\n")
     if metrics is None:
         logger.warning(f"trial {run.path.name} is skipped: {found}")
         return {}
@@ -209,25 +173,12 @@ def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, 
     return metrics
 
 
-def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
-    """What was noted of a trial that diverged with the same settings."""
-    file = run.path / DIVERGED_FILE
-    if not file.exists():
-        return None
-    noted = read_json(file)
-    skips = value_at(file, "", noted, _SKIPS, bool)
-    found = value_at(file, "", noted, _FOUND, str)
-    return found if skips == run.config.train.skip_nonfinite else None
-
-
 def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, Any]]]:
-    """The trials of each setting, and its mean and sample standard deviation of the metrics.
-
-    A metric may not be defined for every trial, and one run has no deviation.
-    """
+    """The trials of each setting, and its mean and sample standard deviation of the metrics."""
     groups: dict[tuple, list[Trial]] = {}
     for trial in trials:
-        groups.setdefault(trial.without_seed, []).append(trial)
+        setting = tuple((key, value) for key, value in trial.settings.items() if key != "seed")
+        groups.setdefault(setting, []).append(trial)
     for setting, same in groups.items():
         ended = [trial.metrics for trial in same if trial.metrics]
         row: dict[str, Any] = {**dict(setting), "runs": len(ended)}

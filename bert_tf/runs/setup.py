@@ -24,13 +24,11 @@ from bert_tf.training.callbacks import Named
 from bert_tf.training.checkpointing import Checkpoints
 
 Run = RunFolder[RunConfig]
+_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
 def seed_everything(settings: TrainConfig) -> None:
-    """Makes what follows depend on `train.seed` alone, to the last bit with `train.deterministic`.
-
-    Comes before anything random. What it turns on stays on in this process.
-    """
+    """Makes what follows depend on `train.seed` alone; it stays so in this process."""
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -48,11 +46,7 @@ def fixed_length(settings: TrainConfig) -> int | None:
 
 
 def make_encoder(run: Run, tokenizer: Tokenizer) -> Encoder:
-    """An encoder with new weights.
-
-    Raises:
-        UserError: as `encoder_config` and `check_lengths`.
-    """
+    """An encoder with new weights."""
     sizes, settings = encoder_config(run, tokenizer), run.config.train
     check_lengths(settings, sizes)
     layout = "unpadded" if fixed_length(settings) is None else "padded"
@@ -60,18 +54,20 @@ def make_encoder(run: Run, tokenizer: Tokenizer) -> Encoder:
 
 
 def encoder_config(run: Run, tokenizer: Tokenizer) -> EncoderConfig:
-    """The sizes of a run's encoder: the configuration's, or its checkpoint's.
-
-    Raises:
-        UserError: sizes do not go together, or vocabulary and checkpoint do not.
-    """
+    """The sizes of a run's encoder: the configuration's, or its checkpoint's."""
     initial, model = run.initial, run.config.model
     sizes: dict[str, Any] = {}
     if initial is not None:
         _check_vocabulary(initial, tokenizer)
         sizes = initial.encoder.to_dict()
-        if model.preset:
-            _check_preset(model.preset, initial)
+        # Whatever the preset is, the form of GELU and the attention are the checkpoint's.
+        named = EncoderConfig.preset(model.preset) if model.preset else initial.encoder
+        for size in _SIZES:
+            if getattr(named, size) != sizes[size]:
+                raise UserError(
+                    f"model.preset {model.preset} has {size} {getattr(named, size)}, the "
+                    f"checkpoint {initial.folder} {sizes[size]}; remove model.preset"
+                )
     elif model.preset:
         sizes = EncoderConfig.preset(model.preset).to_dict()
     elif model.hidden_size is not None:
@@ -92,10 +88,7 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
 
 
 def load_initial_weights(run: Run, model: keras.Model, labels: Sequence[str] = ()) -> None:
-    """Fills `model` from the initial checkpoint, if there is one, and says what was loaded.
-
-    `labels` names its classes in the order of the logits.
-    """
+    """Fills `model`, whose classes are `labels`, from the initial checkpoint, if there is one."""
     if run.initial is not None:
         report = run.initial.fill(model, labels)
         logger.info(f"{run.config.source}: {report}")
@@ -120,17 +113,6 @@ def make_callbacks(run: Run, steps: int) -> Named:
 def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:
     """The updates of a whole run, where `updates` of them make `epochs`; at least one."""
     return settings.steps or max(1, round((settings.epochs or 0) * updates / epochs))
-
-
-def _check_preset(preset: str, checkpoint: Checkpoint) -> None:
-    """Refuses a preset of other sizes; the rest (form of GELU, attention) is the checkpoint's."""
-    named, found = EncoderConfig.preset(preset), checkpoint.encoder
-    for size in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
-        if getattr(named, size) != getattr(found, size):
-            raise UserError(
-                f"model.preset {preset} has {size} {getattr(named, size)}, the checkpoint "
-                f"{checkpoint.folder} {getattr(found, size)}; remove model.preset"
-            )
 
 
 def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:

@@ -1,17 +1,17 @@
-"""`bert-tf shrink`: a fine-tuned run becomes a small LiteRT file, and a report says at what price.
-
-The run teaches a student that starts from some of its layers, and the student is exported. Each
-stage on the way is measured on the dev data of the run: its size, the time of a row, its metric.
-"""
+"""`bert-tf shrink`: a fine-tuned run becomes a small LiteRT file, measured at every stage."""
 
 import dataclasses
 import functools
 import json
 import os
+import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bert_tf.asking.frozen import FrozenTask
 from bert_tf.asking.saved_model import SavedModel
@@ -22,19 +22,19 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
 from bert_tf.export.calibration import rows_of_file
+from bert_tf.export.litert.conversion import Row, without_padding
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.report import cores, processor
 from bert_tf.report.plots import new_figure, to_png
 from bert_tf.runs.finetuning import finetune
-from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
 
 # In the folder of the student's run.
 FILE, REPORT, PICTURE, RESULTS = "model.tflite", "shrink.md", "shrink.png", "shrink.json"
-# Rows whose time is taken.
-_TIMED = 50
+_TIMED = 50  # rows
+Call = Callable[[int], Any]  # computes one of the rows that are measured, by its number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,23 +57,7 @@ def shrink(
     calibration: str | None = None,
     settings: Sequence[str] = (),
 ) -> list[Stage]:
-    """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
-
-    Started again, it goes on where it stopped. `lengths` and `calibration` are those of
-    `bert_tf.export.run.export_run`.
-
-    Args:
-        out: the folder of the student's run; `model.tflite`, `shrink.md`, `shrink.json` and
-            `shrink.png` are written there too.
-        precision: of the file: "float32", "float16" or "int8".
-        settings: settings laid over those of the teacher's run, as in ["train.epochs=5"].
-
-    Returns:
-        The stages, the teacher first.
-
-    Raises:
-        UserError: there is no such run, its model has not more layers, or a setting does not fit.
-    """
+    """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage."""
     teacher = RunFolder.open(path)
     if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:
         raise UserError(
@@ -158,6 +142,46 @@ def _measured(
         for name, (parameters, size, score) in parts.items()
     ]
     return stages, metric
+
+
+def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
+    """The encoder's inputs of rows drawn with a fixed seed, int32 [seq_len] without padding."""
+    examples = model.examples(rows)
+    count = len(examples.lengths)
+    chosen = np.random.default_rng(0).permutation(count)[:most]
+    given = examples.take(chosen)[0]
+    flat = {name: each.reshape(-1, each.shape[-1]) for name, each in given.items()}
+    # A row without tokens fills up a group.
+    return [row for row in without_padding(flat) if row["input_mask"].size][:most]
+
+
+def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:
+    """A signature of a model, and the first rows of a file as that takes them."""
+    part = rows.take(range(min(most, len(rows))))
+    names = part.names[: len(model.input_names)]  # an embedder is asked for the first text
+    signature = "words" if names == ("words",) else "serving_default"
+    return signature, [
+        dict(zip(model.input_names, row, strict=False)) for row in zip(*part.values, strict=True)
+    ]
+
+
+def milliseconds(calls: Mapping[str, Call], rows: int, rounds: int = 5) -> dict[str, float]:
+    """The median time of a row by each call; the calls take turns, after a first round."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            for row in range(rows):
+                began = time.perf_counter()
+                call(row)
+                if number:  # the first round warms up
+                    seconds[name].append(time.perf_counter() - began)
+    return {name: 1e3 * statistics.median(each) for name, each in seconds.items()}
+
+
+def megabytes(path: Path) -> float:
+    """The size of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return sum(each.stat().st_size for each in files) / 1e6
 
 
 def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:

@@ -1,8 +1,6 @@
 """A search with Optuna, which suggests the settings of each trial and then gets its score.
 
-Each trial is a run folder under `trials`, and Optuna's storage knows it from its start. A worker
-that is started again goes on with its own trial that was cut short. Several workers, with a folder
-each, share the trials of one storage.
+Several workers, with a folder each, share the trials of one storage.
 """
 
 import functools
@@ -21,7 +19,7 @@ from pydantic import ValidationError
 from bert_tf.config.changes import identity
 from bert_tf.config.refusals import mistake
 from bert_tf.config.run import FinetuningRun
-from bert_tf.config.search import Range, SearchConfig
+from bert_tf.config.train import Range, SearchConfig
 from bert_tf.console import logger
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
@@ -30,8 +28,7 @@ from bert_tf.runs.run_folder import SEARCH_FILE, RunFolder
 from bert_tf.runs.search import Finetune, Pace, Trial, in_one_line, keep, run_once, write_table
 from bert_tf.training.evaluations import Metrics, rank
 
-# What the storage says of a trial.
-_FOLDER, _METRICS, _END = "folder", "metrics", "end"
+_FOLDER, _METRICS, _END = "folder", "metrics", "end"  # what the storage says of a trial
 
 
 class _Pruned(UserError):
@@ -57,16 +54,7 @@ class _Pruning(keras.callbacks.Callback):
 def search(
     run: RunFolder[FinetuningRun], finetune: Finetune, metric: str, sources: Mapping[str, str]
 ) -> dict[str, float]:
-    """Runs trials until there are as many as configured, and makes the run the best of them.
-
-    It writes `search.tsv`, with the trials of all workers, and `best.yaml`, as a grid does. The
-    best trial has the highest `metric` of those that were not pruned and whose folders are on this
-    machine. `sources` are fingerprints of the data.
-
-    Raises:
-        UserError: Optuna is not installed, its storage cannot be opened, as `finetune`, or no trial
-            came to its end.
-    """
+    """Runs as many trials as configured, with other workers, and keeps the best that is here."""
     settings, searched = run.config.search or SearchConfig(), run.config.searched
     optuna, study = _opened(run, settings, sources)
     states, pace = optuna.trial.TrialState, Pace(settings.trials)
@@ -101,7 +89,7 @@ def search(
         raise UserError(f"no trial of {run.path} came to its end here; see its {SEARCH_FILE}")
     if best != trials[0]:
         logger.warning(f"the best trial is not on this machine: {trials[0].folder}")
-    logger.info(f"best trial: {int(best.name)}: {_shown(best.settings)}")
+    logger.info(f"best trial: {int(best.folder.name)}: {_shown(best.settings)}")
     return keep(run, best)
 
 

@@ -12,8 +12,7 @@ from bert_tf.io.vocabulary import file_text, is_lower_case, read_vocabulary
 from bert_tf.tasks import from_checkpoint
 
 Kind = TypeVar("Kind", bound=RunConfig)
-# Opens the initial checkpoint of a run, if it has one.
-Find = Callable[[RunConfig], Checkpoint | None]
+Find = Callable[[RunConfig], Checkpoint | None]  # opens the initial checkpoint, if there is one
 
 
 def with_tokenizer_of(before: RunConfig, config: Kind) -> Kind:
@@ -32,13 +31,7 @@ def _with_settings(config: Kind, settings: Mapping[str, Any]) -> Kind:
 
 
 def find_initial(config: RunConfig) -> Checkpoint | None:
-    """The opened checkpoint that a run starts from; None if all weights are new.
-
-    For a student that starts from its teacher, it has some of the teacher's layers.
-
-    Raises:
-        UserError: as `reading.find`; or the teacher has too few layers.
-    """
+    """The opened checkpoint that a run starts from, which may be layers of its teacher, or None."""
     if not config.source:
         return None
     distillation = config.distillation if isinstance(config, FinetuningRun) else None
@@ -50,14 +43,7 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
 
 
 def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
-    """The configuration with its tokenizer's settings, and the text of its vocabulary file.
-
-    If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
-
-    Raises:
-        UserError: the vocabulary or the checkpoint that the configuration names is missing or
-            damaged.
-    """
+    """The configuration with its tokenizer's settings, and the text of its vocabulary file."""
     choice, checkpoint = config.tokenizer, find(config)
     settings: dict[str, Any] = {}
     if checkpoint is not None:

@@ -1,11 +1,8 @@
 """What BERT's cleaning does with each Unicode code point, as small tables for the graph.
 
-The rules are those of google-research/bert, `tokenization.BasicTokenizer`, or of Hugging Face's
-tokenizers; see `unicode_rules`. The former are read once from the `unicodedata` of the Python that
-builds the tokenizer. So the graph does what the reference does under that same Python, whichever
-its Unicode version; a SavedModel contains its tables. WordPiece itself is a tf-text op, which
-splits at spaces, punctuation and CJK characters by its own Unicode version. Where the op disagrees
-with the rules, the tables change the character so that the words come out as in the reference.
+The rules are those of `unicode_rules`. WordPiece itself is a tf-text op, which splits at spaces,
+punctuation and CJK characters by its own Unicode version. Where the op disagrees with the rules,
+the tables change the character so that the words come out as in the reference.
 """
 
 import functools
@@ -21,13 +18,8 @@ import tensorflow as tf
 
 from bert_tf.text.unicode_rules import UnicodeRules, rules_of
 
-# A character that is in no word of cleaned text, since cleaning deletes it: a word that holds it is
-# therefore [UNK].
-UNKNOWN = 0xFFFD
-
-# One more that cleaning deletes, and so in no cleaned text at all.
-NEVER = "\x06"
-
+UNKNOWN = 0xFFFD  # cleaning deletes it, so a word that holds it is [UNK]
+NEVER = "\x06"  # cleaning deletes it too
 # In cleaned text a character stands for each string kept whole. First come other control characters
 # that cleaning deletes and that end no word; U+11 is left out, since the op uses it inside. Then
 # come unassigned characters of plane 4, which in a text are UNKNOWN. Before that such a string is
@@ -36,30 +28,23 @@ _CONTROLS = (*range(0x01, 0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(
 _UNASSIGNED = range(0x40000, 0x403B4)
 STAND_INS = "".join(map(chr, (*_CONTROLS, *_UNASSIGNED))).replace(NEVER, "").replace("\x11", "")
 WHOLE = 0x110000
-
 # How a character takes part in words: inside a word, between words, or as a word of its own.
 IN_WORD, SPACE, ALONE = 0, 1, 2
-
 # Bits of `Lookup.properties` of the cleaning table.
 KIND = 0b11
 ACCENT = 1 << 2
 CASED = 1 << 3
 CASE_IGNORABLE = 1 << 4
 LASTING_MARK = 1 << 5
-
 # `Lookup.properties` of the decomposition table is the canonical combining class.
 MAX_COMBINING = 255
-
 # Planes 0 to 3 and 14; the others have no character that cleaning changes.
 _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000))
-
 # The private-use characters of planes 15 and 16. Where ideographs are letters like any others, each
 # becomes one of them, because the op makes ideographs words of their own.
 _PRIVATE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
-
 _PAGE_BITS = 8
 _SIZE = WHOLE + (4 << _PAGE_BITS)
-
 # How the numbers of a code point share an int32, and those of a character that replaces another.
 _FIRST_BITS, _LENGTH_BITS = 18, 4
 _PROPERTIES_SHIFT = _FIRST_BITS + _LENGTH_BITS
@@ -67,21 +52,11 @@ _CODE_POINT_BITS = 21
 
 
 class Lookup(NamedTuple):
-    """The entries of a table for some code points; each int32, of one shape.
+    """The entries of a table for some code points; each int32, of one shape."""
 
-    >>> found = cleaning_table(lower_case=True).lookup(tf.constant([ord("a"), 0x301]))
-    >>> found.has(ACCENT).numpy().tolist()
-    [False, True]
-
-    Attributes:
-        first: where the replacement starts in the table's list of them, 0 if the character stays.
-        length: the characters of the replacement, 1 if the character stays.
-        properties: the bits or number that the table gives the character itself.
-    """
-
-    first: tf.Tensor
-    length: tf.Tensor
-    properties: tf.Tensor
+    first: tf.Tensor  # where the replacement starts in `replacements`, 0 if the character stays
+    length: tf.Tensor  # the characters of the replacement, 1 if the character stays
+    properties: tf.Tensor  # the bits or number that the table gives the character itself
 
     def has(self, bit: int) -> tf.Tensor:
         """Which of the code points have a property of the cleaning table: bool."""
@@ -94,20 +69,14 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True)
 class CharacterTable:
-    """The replacement and the properties of every code point; see `cleaning_table`.
+    """The replacement and the properties of every code point, in pages of 256.
 
-    The numbers of a code point are packed into one integer. The integers lie in pages of 256, and
-    equal pages are stored once, so that the table is small and a lookup is two gathers.
-
-    Attributes:
-        page_starts: int32 [_SIZE / 256], where in `packed` each page starts.
-        packed: int32 [distinct pages * 256].
-        replacements: int32, the characters of all replacements with their properties.
+    Equal pages are stored once, so that the table is small and a lookup is two gathers.
     """
 
-    page_starts: np.ndarray
-    packed: np.ndarray
-    replacements: np.ndarray
+    page_starts: np.ndarray  # int32 [_SIZE / 256], where in `packed` each page starts
+    packed: np.ndarray  # int32 [distinct pages * 256]
+    replacements: np.ndarray  # int32, the characters of all replacements with their properties
 
     def lookup(self, code_points: tf.Tensor) -> Lookup:
         """Looks up `code_points`, int32 of any shape."""
@@ -127,32 +96,18 @@ class CharacterTable:
 
     def unpacked(self) -> Lookup:
         """`lookup` of all code points at once, as arrays; their indices are the code points."""
-        packed = self.packed.reshape(-1, 1 << _PAGE_BITS)[self.page_starts >> _PAGE_BITS]
-        packed = packed.reshape(-1)[:WHOLE]
-        return Lookup(
-            first=packed & ((1 << _FIRST_BITS) - 1),
-            length=packed >> _FIRST_BITS & ((1 << _LENGTH_BITS) - 1),
-            properties=packed >> _PROPERTIES_SHIFT,
-        )
+        with tf.init_scope(), tf.device("/CPU:0"):
+            return Lookup(*(each.numpy() for each in self.lookup(tf.range(WHOLE))))
 
     def first_kinds(self) -> np.ndarray:
-        """How each code point, or the first character that replaces it, falls into words.
-
-        >>> kinds = cleaning_table(lower_case=True).first_kinds()
-        >>> bool(kinds[ord("É")] == IN_WORD), bool(kinds[ord("!")] == ALONE)
-        (True, True)
-        """
+        """How each code point, or the first character that replaces it, falls into words."""
         found = self.unpacked()
         of_replacements = self.replacements >> _CODE_POINT_BITS
         properties = np.where(found.first, of_replacements[found.first], found.properties)
         return properties & KIND
 
     def changes(self) -> dict[str, list[int]]:
-        """The strings that replace code points, each with the code points that it replaces.
-
-        >>> "".join(map(chr, cleaning_table(lower_case=True).changes()["n"]))
-        'NÑñŃńŅņŇňǸǹṄṅṆṇṈṉṊṋ'
-        """
+        """The strings that replace code points, each with the code points that it replaces."""
         found = self.unpacked()
         characters = [chr(each) for each in self.replacements & ((1 << _CODE_POINT_BITS) - 1)]
         changes: dict[str, list[int]] = {}
@@ -172,9 +127,8 @@ def _table(
 ) -> CharacterTable:
     """Packs a table of `_CODE_POINTS` and of `more`.
 
-    `describe` gives the replacement of a code point (itself if it stays) and its properties, and
-    `properties` those of a code point that another becomes. The code points for which `stay`, bool
-    [_SIZE], is true stay and have the properties `own_of_stay`: most of them, without a call each.
+    `describe` gives the replacement of a code point (itself if it stays) and its properties. Those
+    for which `stay`, bool [_SIZE], is true stay and have the properties `own_of_stay`.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
@@ -202,6 +156,7 @@ def _table(
     return CharacterTable(page_starts, pages, np.array(replacements, np.int32))
 
 
+@functools.cache
 def cleaning_table(
     lower_case: bool,
     strip_accents: bool | None = None,
@@ -210,30 +165,12 @@ def cleaning_table(
 ) -> CharacterTable:
     """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
-    Properties are: the KIND of a character that stays; ACCENT for one that is dropped as an accent
-    (its length is 0, as for everything that is dropped); CASED; CASE_IGNORABLE; and LASTING_MARK
-    for one that gives a combining mark that is not dropped. CASED and CASE_IGNORABLE are set only
-    when lower-casing, ACCENT and LASTING_MARK only when stripping accents.
-
-    >>> table = cleaning_table(lower_case=True)
-    >>> found = table.lookup(tf.constant([ord("a"), ord("É"), 0x301]))  # the last is an accent
-    >>> found.length.numpy().tolist()  # the accent is dropped
-    [1, 1, 0]
-    >>> code_points, _ = table.replacement(found.first[1])
-    >>> chr(code_points.numpy())
-    'e'
-
-    Args:
-        lower_case, strip_accents, split_chinese, normalizer: as in `TokenizerSettings`.
+    ACCENT is a property of a character that is dropped as an accent, and LASTING_MARK of one that
+    gives a combining mark that is not dropped; both are set only when stripping accents. CASED and
+    CASE_IGNORABLE are set only when lower-casing.
     """
-    strips = lower_case if strip_accents is None else strip_accents
-    return _cleaning_table(lower_case, strips, split_chinese, normalizer)
-
-
-@functools.cache
-def _cleaning_table(
-    lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str
-) -> CharacterTable:
+    if strip_accents is None:
+        return cleaning_table(lower_case, lower_case, split_chinese, normalizer)
     kinds = _kinds_of_the_op()
     rules = rules_of(normalizer)
     letters = {} if split_chinese else ideographs_as_letters()
@@ -257,8 +194,11 @@ def _cleaning_table(
         if own == IN_WORD and (is_private or is_unassigned):
             # They are many, and nothing below concerns them.
             return (code_point,), own
-        if lower_case:
-            own |= _case_bits(character)
+        # Unicode's Cased and Case_Ignorable, which Python does not show.
+        if lower_case and f"{character}\u03a3".lower().endswith("\u03c2"):
+            own |= CASED
+        elif lower_case and f"a{character}\u03a3".lower().endswith("\u03c2"):
+            own |= CASE_IGNORABLE
         if rules.is_deleted(character):
             return (), own
         lowered = rules.lowered(character) if lower_case else character
@@ -281,10 +221,7 @@ def _cleaning_table(
 
 @functools.cache
 def _ordinary(normalizer: str) -> np.ndarray:
-    """Most code points, bool [_SIZE]: unassigned ones and letters that nothing concerns.
-
-    They have no case, are no mark, and neither lower-casing nor decomposition changes them.
-    """
+    """Most code points, bool [_SIZE]: no mark, and neither case nor decomposition changes them."""
     rules = rules_of(normalizer)
     kept = {"Lo", "Cn", "Co"} - {*rules.deleted}
     ordinary = np.zeros(_SIZE, bool)
@@ -308,27 +245,14 @@ def _ordinary(normalizer: str) -> np.ndarray:
 
 @functools.cache
 def ideographs_as_letters() -> dict[int, int]:
-    """CJK ideographs, and the private-use characters that are letters in their place.
-
-    >>> letters = ideographs_as_letters()
-    >>> len(letters), hex(letters[ord("中")])
-    (81520, '0xf002d')
-    """
+    """CJK ideographs, and the private-use characters that are letters in their place."""
     ideographs = (range(start, end + 1) for start, end in rules_of("google").ideographs)
     return dict(zip(itertools.chain.from_iterable(ideographs), _PRIVATE, strict=False))
 
 
 @functools.cache
 def decomposition_table(lower_case: bool, normalizer: str = "google") -> CharacterTable:
-    """Canonical decomposition; properties are canonical combining classes.
-
-    >>> table = decomposition_table(lower_case=True)
-    >>> found = table.lookup(tf.constant([ord("É")]))
-    >>> code_points, classes = table.replacement(found.first + tf.range(2))
-    >>> [hex(each) for each in code_points.numpy()], classes.numpy().tolist()  # e and its accent
-    (['0x65', '0x301'], [0, 230])
-    """
-
+    """Canonical decomposition; properties are canonical combining classes."""
     rules = rules_of(normalizer)
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
@@ -361,40 +285,13 @@ def _for_the_op(
     if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
     # The op would split here, where there is a word: at an ideograph that is a letter, or at a
-    # character so new that the op knows it and the rules do not. A word with the latter is in no
-    # vocabulary: it is [UNK].
+    # character so new that the rules do not know it. A word with the latter is [UNK].
     return (letters.get(code_point, UNKNOWN),)
-
-
-def _case_bits(character: str) -> int:
-    """Unicode's Cased and Case_Ignorable, as `str.lower` has them.
-
-    Python does not show these properties, but they decide whether a capital sigma becomes a final
-    one: it does after a cased letter, looking through ignorable characters.
-    """
-    if (character + "\u03a3").lower().endswith("\u03c2"):
-        return CASED
-    if ("a" + character + "\u03a3").lower().endswith("\u03c2"):
-        return CASE_IGNORABLE
-    return 0
-
-
-def is_never_matched(piece: str) -> bool:
-    """True for a piece with a character that no word of a cleaned text has.
-
-    >>> is_never_matched("cat"), is_never_matched("the cat")
-    (False, True)
-    """
-    is_deleted = rules_of("google").is_deleted
-    return any(each.isspace() or is_deleted(each) for each in piece)
 
 
 @functools.cache
 def _kinds_of_the_op() -> np.ndarray:
-    """How the op splits at each code point: int32 [_SIZE] of IN_WORD, SPACE, ALONE.
-
-    Found by asking it: x?x is one unknown word, two words, or three.
-    """
+    """How the op splits at each code point: int32 [_SIZE] of IN_WORD, SPACE, ALONE."""
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("/CPU:0"):
@@ -408,23 +305,9 @@ def _kinds_of_the_op() -> np.ndarray:
 
 @functools.cache
 def plain_characters(
-    lower_case: bool,
-    strip_accents: bool,
-    split_chinese: bool,
-    normalizer: str = "google",
-    without: str = "",
+    lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str, without: str
 ) -> str:
-    """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
-
-    ASCII capitals are among them when lower-casing, because they need no table. The characters
-    `without` are left out.
-
-    >>> import re
-    >>> matches = tf.strings.regex_full_match
-    >>> plain = f"[{plain_characters(True, True, True)}]*"
-    >>> matches(tf.constant(["The cat", "café"]), plain).numpy().tolist()
-    [True, False]
-    """
+    """What cleaning leaves unchanged, and ASCII capitals, as part of a regular expression."""
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True

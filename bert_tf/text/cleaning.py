@@ -1,13 +1,9 @@
 """BERT's text cleaning inside the graph, which keeps the place of every character in the original.
 
-The steps are those of google-research/bert, `tokenization.BasicTokenizer`. They work on code
-points, with integer ops over the whole batch at once. Nearly all steps are one lookup in a table;
-the others depend on neighbouring characters.
-
-Clean texts stay as they are. Two regular expressions decide whether a text is clean, at a small
-part of the cost of cleaning. A text that is not clean is cut at its spaces, since no step looks
-across a space, and only the words that need it are cleaned. (Texts are not cut for a tokenizer that
-has added tokens with spaces in them.)
+The steps are those of google-research/bert, `tokenization.BasicTokenizer`, on code points, with
+integer ops over the whole batch at once. Nearly all steps are one lookup in a table; the others
+depend on neighbouring characters. Two regular expressions decide whether a text is clean. One that
+is not is cut at its spaces, and only the words that need it are cleaned.
 """
 
 import dataclasses
@@ -28,43 +24,27 @@ from bert_tf.text.unicode_rules import rules_of
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = TokenizerSettings.longest_word
-
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
 
 class Prepared(NamedTuple):
-    """Texts in parts for WordPiece; a part is a whole text or one of its words.
+    """Texts in parts for WordPiece; a part is a whole text or one of its words."""
 
-    Attributes:
-        parts: string [parts].
-        splits: int32 [batch + 1], the first part of each text.
-        part_starts: int32 [parts], the byte of the text where the part starts.
-        first_bytes: int32 [parts], where the bytes of a cleaned part start in `starts` and `ends`;
-            -1 for a part that was clean.
-        starts, ends: int32 [bytes of the cleaned parts], the range of the uncleaned part that each
-            byte stands for.
-    """
-
-    parts: tf.Tensor
-    splits: tf.Tensor
-    part_starts: tf.Tensor
-    first_bytes: tf.Tensor
+    parts: tf.Tensor  # string [parts]
+    splits: tf.Tensor  # int32 [batch + 1], the first part of each text
+    part_starts: tf.Tensor  # int32 [parts], the byte of the text where the part starts
+    first_bytes: tf.Tensor  # int32 [parts], a part's first byte in `starts`; -1 if it was clean
+    # The range of the uncleaned part that each byte of a cleaned part stands for: int32 [bytes].
     starts: tf.Tensor
     ends: tf.Tensor
 
 
 class _Characters(NamedTuple):
-    """The characters of a batch of texts, one text after the other.
+    """The characters of a batch of texts, one text after the other."""
 
-    Attributes:
-        code_points: int32 [characters].
-        splits: int32 [batch + 1], where each text starts.
-        starts, ends: int32 [characters], bytes of the original text.
-    """
-
-    code_points: tf.Tensor
-    splits: tf.Tensor
-    starts: tf.Tensor
+    code_points: tf.Tensor  # int32 [characters]
+    splits: tf.Tensor  # int32 [batch + 1], where each text starts
+    starts: tf.Tensor  # int32 [characters], bytes of the original text
     ends: tf.Tensor
 
     def take(self, indices: tf.Tensor, splits: tf.Tensor) -> "_Characters":
@@ -79,14 +59,7 @@ class _Characters(NamedTuple):
 
 
 def prepare(texts: tf.Tensor, settings: TokenizerSettings) -> Prepared:
-    """Prepares `texts`, string [batch].
-
-    >>> prepared = prepare(tf.constant(["The cat", "A café"]), TokenizerSettings())
-    >>> prepared.parts.numpy().tolist()  # only the second text is cut and cleaned
-    [b'the cat', b'a', b'cafe']
-    >>> prepared.splits.numpy().tolist()
-    [0, 1, 3]
-    """
+    """Prepares `texts`, string [batch]."""
     batch = tf.size(texts)
     lowered = _lowered(texts, settings)
     # A run of characters without whitespace, long enough to hold a word over the limit.
@@ -179,12 +152,7 @@ def _contains(texts: tf.Tensor, strings: Iterable[str]) -> tf.Tensor:
     return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
 
 
-def table_of(settings: TokenizerSettings) -> CharacterTable:
-    """The table of `characters` for a tokenizer.
-
-    >>> table_of(TokenizerSettings()) is characters.cleaning_table(lower_case=True)
-    True
-    """
+def _table(settings: TokenizerSettings) -> CharacterTable:
     return characters.cleaning_table(*_rules(settings))
 
 
@@ -199,15 +167,7 @@ def _rules(settings: TokenizerSettings) -> tuple[bool, bool, bool, str]:
 
 
 def stand_ins(settings: TokenizerSettings) -> dict[str, str]:
-    """The strings kept whole, each with the character that stands for it in cleaned text.
-
-    >>> whole = stand_ins(TokenizerSettings(added_tokens=("<e1>", "</e1>")))
-    >>> [(string, hex(ord(character))) for string, character in whole.items()]
-    [('<e1>', '0x1'), ('</e1>', '0x2')]
-
-    Raises:
-        UserError: there are too many.
-    """
+    """The strings kept whole, each with the character that stands for it in cleaned text."""
     whole = dict.fromkeys((*_exact_tokens(settings).values(), *settings.added_tokens))
     most = len(characters.STAND_INS)
     if len(whole) > most:
@@ -230,14 +190,7 @@ def _special_tokens(settings: TokenizerSettings) -> tuple[str, ...]:
 
 @functools.cache
 def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
-    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins.
-
-    >>> added_tokens(TokenizerSettings(added_tokens=("<E1>", "</E1>")))
-    {0: '<e1>', 1: '</e1>'}
-
-    Raises:
-        UserError: cleaned text cannot hold one of them.
-    """
+    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins."""
     whole = [*stand_ins(settings)]
     first = len(_exact_tokens(settings))
     if first == len(whole):
@@ -263,20 +216,9 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
 def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...]:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
-    Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does.
-
-    >>> cleaned, _, starts, ends = clean(tf.constant(["Café!"]), TokenizerSettings())
-    >>> cleaned.numpy().tolist()
-    [b'cafe!']
-    >>> starts.numpy().tolist()
-    [0, 1, 2, 3, 5]
-    >>> ends.numpy().tolist()  # the é of the original has two bytes
-    [1, 2, 3, 5, 6]
-
-    Returns:
-        The cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie in
-        the next two; and for each byte, int32 [bytes], the bytes of the original text where its
-        character starts and ends (exclusive), together with accents dropped after it.
+    Returns the cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie
+    in the next two; and for each byte, int32 [bytes], the bytes of the original text where its
+    character starts and ends (exclusive), together with accents dropped after it.
     """
     text, kinds = _cleaned(texts, settings)
     if added := added_tokens(settings):
@@ -295,11 +237,8 @@ def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...
 
 
 def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters, tf.Tensor]:
-    """The characters of cleaned texts, and what they are in the table, int32 [characters].
-
-    Added tokens and long words are as any others.
-    """
-    table = table_of(settings)
+    """The characters of cleaned texts, and what they are in the table, int32 [characters]."""
+    table = _table(settings)
     decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
     code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
     splits, ends = tf.cast(decoded.row_splits, tf.int32), starts + _utf8_length(code_points)
@@ -323,7 +262,7 @@ def _with_added_tokens(
     text: _Characters, kinds: tf.Tensor, added: Mapping[int, str], settings: TokenizerSettings
 ) -> tuple[_Characters, tf.Tensor]:
     """Each added token of cleaned texts becomes its stand-in, between spaces."""
-    table = table_of(settings)
+    table = _table(settings)
     text, kept = _with_wholes(text, _with_equal_spaces(text, kinds), added)
     kinds = tf.gather(kinds, kept)
     # All other characters are cleaned already.
@@ -343,11 +282,9 @@ def _with_equal_spaces(text: _Characters, kinds: tf.Tensor) -> tf.Tensor:
 def _with_wholes(
     text: _Characters, seen: tf.Tensor, whole: Mapping[int, str]
 ) -> tuple[_Characters, tf.Tensor]:
-    """Each of the strings `whole` becomes one character, the number WHOLE + its place.
+    """Each of the strings `whole` in `seen` becomes one character, the number WHOLE + its place.
 
-    Strings are searched from left to right. Of those that start at one place the longest counts.
-    `seen`, int32 [characters], is compared with the strings. Also returns where the characters were
-    in `text`, int32 [characters].
+    The leftmost string counts, and the longest there. Also returns where the characters were.
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -386,14 +323,7 @@ def _with_wholes(
 
 
 def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
-    """The number of the string that each row spells, and whether it spells one.
-
-    >>> numbers, are_known = _numbers_of(tf.constant([[98, 97], [97, 97]]), {"ab": 3, "ba": 4})
-    >>> numbers[0].numpy(), are_known.numpy().tolist()
-    (np.int32(4), [True, False])
-
-    The rows are code points, int32 [rows, length]; `known` are strings of this length.
-    """
+    """The number of the `known` string that each row of code points spells, if it spells one."""
     strings = np.array([[*map(ord, string)] for string in known])
     # Strings are sorted by a number that few share: a row is compared with those of its number.
     factors = np.random.default_rng(0).integers(2**40, size=strings.shape[1]) * 2 + 1
@@ -411,11 +341,7 @@ def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, t
 
 
 def _leftmost(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Which of some ascending ranges to take, so that none overlaps one before it: int32.
-
-    >>> _leftmost(tf.constant([0, 2, 3, 5]), tf.constant([3, 5, 4, 8])).numpy().tolist()
-    [0, 2, 3]
-    """
+    """Which of some ascending ranges to take, so that none overlaps one before it: int32."""
     size = tf.size(starts)
     # The range that follows each one; `size` follows the last. Each turn doubles the stride.
     following = tf.concat([tf.searchsorted(starts, ends), [size]], axis=0)
@@ -441,11 +367,7 @@ def _shifted(values: tf.Tensor, distance: int, beyond: int | bool) -> tf.Tensor:
 def _with_final_sigmas(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, Lookup]:
-    """Lower-cases those capital sigmas that end a word to ς; the table makes the others σ.
-
-    Unicode's rule, and Python's: a cased letter before it and none after it, looking through
-    ignorable characters (and through those that cleaning deletes).
-    """
+    """Lower-cases to ς each capital sigma with a cased letter before it and none after it."""
     capital = text.code_points == _CAPITAL_SIGMA
 
     def some_are_final() -> tuple[tf.Tensor, ...]:
@@ -474,10 +396,8 @@ def _with_marks_in_order(
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
-    The order matters only where two marks remain that cleaning does not drop. This is very rare, so
-    the sorting is done only if there is such a mark at all. After it, the marks of a run no longer
-    have places of their own in the original text: they share the range of the run. Accents that are
-    dropped belong to the character before them, and to all letters of it if it is a syllable.
+    Marks that cleaning does not drop are very rare. The marks of a run share its range. Accents
+    that are dropped belong to the character before them, and to all letters of a syllable.
     """
 
     def sort() -> tuple[tf.Tensor, ...]:
@@ -529,10 +449,7 @@ def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
 def _replaced(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, tf.Tensor]:
-    """Replaces each character by its entry in the table: none, itself, another, or several.
-
-    Also returns the properties that the characters have in the table, int32 [characters].
-    """
+    """Replaces characters by their entries in the table; returns their properties in it too."""
     splits = splits_of(found.length)
     origin = owners(splits)
     taken = text.take(origin, tf.gather(splits, text.splits))

@@ -1,17 +1,13 @@
 """The tokenizer for LiteRT: built-in ops and tf-text's custom ops only, with `Tokenizer`'s ids.
 
-Three ops of tf-text do the work on strings. FastBertNormalize replaces characters one by one; it
-reads models written from the tables of `Tokenizer`, not tf-text's own. ByteSplitByOffsets cuts
-texts after final sigmas. FastWordpieceTokenizeWithOffsets splits words into pieces, as in
-`Tokenizer`. Everything else is arithmetic on integers.
-
 Two rules of `Tokenizer` are left out, since they would need strings joined again. Combining marks
-that cleaning does not drop stay in the order of the text, where NFD sorts them. And a capital sigma
-becomes ς only before the end of a word; in "ΑΣ1" it becomes σ.
+that cleaning does not drop stay in the order of the text. And a capital sigma becomes ς only before
+the end of a word.
 """
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,25 +16,36 @@ import tensorflow as tf
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK, ids_of
 from bert_tf.text import characters
-from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
 from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
-from bert_tf.text.packing import Cut, Features, head_of, kept
+from bert_tf.text.packing import Cut, Features, Preprocessor, head_of, kept
 from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
 from bert_tf.text.unicode_rules import rules_of
 from bert_tf.text.windows import WindowPreprocessor
 
-# Pieces of `_special_model`; the special tokens come after them.
-_OPEN, _CLOSE = 1, 2
+# What becomes of a character. One that stays is in a word, or else ends the word before it.
+_ENDS_WORD, _IN_WORD, _DELETED, _ACCENT = range(4)
+# How the rule of final sigmas sees a character; it looks through some characters.
+_UNCASED, _CASED, _PASSED, _SIGMA = range(4)
+# The kinds of characters in the order of their numbers, frequent ones first; 0 is no character. The
+# first one is also the end of a text.
+_FREQUENT = (
+    (_ENDS_WORD, _UNCASED),
+    (_IN_WORD, _CASED),
+    (_IN_WORD, _UNCASED),
+    (_ENDS_WORD, _PASSED),
+    (_ACCENT, _PASSED),
+    (_DELETED, _PASSED),
+)
+_KINDS = tuple(dict.fromkeys((*_FREQUENT, *itertools.product(range(4), range(4)))))
+_CAPITAL_SIGMA = "\u03a3"
+_OPEN, _CLOSE = 1, 2  # pieces of `_special_models`; the special tokens come after them
 
 
 class _FlatPieces(NamedTuple):
-    """The pieces of some texts in one list: int32 [pieces], and the bytes of their texts likewise.
+    """The pieces of some texts in one list, and the bytes of their texts: int32 [pieces]."""
 
-    splits: int32 [batch + 1], the first piece of each text.
-    """
-
-    splits: tf.Tensor
+    splits: tf.Tensor  # int32 [batch + 1], the first piece of each text
     ids: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
@@ -56,34 +63,91 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
     return _FlatPieces(tf.cast(ids.row_splits, tf.int32), ids.values, starts, ends)
 
 
-class QuestionFeatures(NamedTuple):
-    """The result of `LiteTokenizer.packed_question`.
+class _ByteTraits:
+    """The characters of texts by slots: their bytes end to end, and one more for each text's end.
 
-    Attributes:
-        features: the encoder's three inputs, each int32 [1, max_length].
-        starts, ends: int32 [1, max_length], byte range of each token in the context; -1 for tokens
-            that are not of the context.
+    A normalizer replaces every character by some spaces, whose number is the character's kind,
+    since LiteRT cannot decode strings.
     """
 
+    def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
+        found = normalize(texts, _traits_model(lower_case, normalizer))
+        lengths = tf.gather(found.origins, found.splits[1:] - 1)
+        self.first_slots = splits_of(lengths + 1)  # of each text, int32 [batch + 1]
+        slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
+        self._kinds = counts(slots, self.first_slots[-1])
+
+    def ends(self, slots: tf.Tensor) -> tf.Tensor:
+        """The slot where the characters at `slots` end, with the accents that follow; int32."""
+        is_kept = self._have(lambda fate, case: fate in (_ENDS_WORD, _IN_WORD))
+        is_seen = self._have(lambda fate, case: fate != _DELETED)
+        after = tf.gather(_next(is_kept), slots)
+        last = tf.gather(positions(is_seen), tf.gather(_rank(is_seen), after) - 2)
+        return tf.gather(_next(self._kinds > 0), last)
+
+    def ends_in_sigma(self) -> tf.Tensor:
+        """Where a capital sigma becomes ς, with the end of a word after it: bool [slots]."""
+        # A sigma is final if it follows a cased letter and no cased letter follows it.
+        counted = positions(self._have(lambda fate, case: case != _PASSED))
+        cased = tf.gather(self._have(lambda fate, case: case in (_CASED, _SIGMA)), counted)
+        cased = tf.cast(cased, tf.int32)
+        before = tf.concat([[0], cased[:-1]], axis=0)
+        after = tf.concat([cased[1:], [0]], axis=0)
+        is_sigma = tf.gather(self._have(lambda fate, case: case == _SIGMA), counted)
+        final = tf.gather(counted, positions(is_sigma & (before > after)))
+        is_kept = self._have(lambda fate, case: fate in (_ENDS_WORD, _IN_WORD))
+        ends_word = self._have(lambda fate, case: fate == _ENDS_WORD)
+        word_ends = tf.gather(ends_word, tf.gather(_next(is_kept), final))
+        final = tf.gather(final, positions(word_ends))
+        return counts(final, self.first_slots[-1]) > 0
+
+    def _have(self, trait: Callable[[int, int], bool]) -> tf.Tensor:
+        """The slots where a character with this fate and case starts: bool."""
+        return tf.gather([False, *(trait(*kind) for kind in _KINDS)], self._kinds)
+
+
+def _rank(mask: tf.Tensor) -> tf.Tensor:
+    """How many are True up to each position, this one included: int32."""
+    return tf.cumsum(tf.cast(mask, tf.int32))
+
+
+def _next(mask: tf.Tensor) -> tf.Tensor:
+    """The next True after each position: int32 [n]; the last position, which has none, is True."""
+    found = positions(mask)
+    return tf.gather(found, tf.minimum(_rank(mask), tf.size(found) - 1))
+
+
+@functools.cache
+def _traits_model(lower_case: bool, normalizer: str) -> np.ndarray:
+    """The normalizer that replaces each character by as many spaces as its number: uint8."""
+    table = characters.cleaning_table(lower_case, normalizer=normalizer)
+    found = table.unpacked()
+    fate = np.where(table.first_kinds() == characters.IN_WORD, _IN_WORD, _ENDS_WORD)
+    fate[found.length == 0] = _DELETED
+    fate[found.has(characters.ACCENT)] = _ACCENT
+    case = np.where(found.has(characters.CASED), _CASED, _UNCASED)
+    case[found.has(characters.CASE_IGNORABLE) | (fate == _DELETED)] = _PASSED
+    if lower_case:
+        case[ord(_CAPITAL_SIGMA)] = _SIGMA
+    spaces = {
+        " " * number: np.flatnonzero((fate == kind[0]) & (case == kind[1]))
+        for number, kind in enumerate(_KINDS, start=1)
+    }
+    return normalizer_model(spaces, broken=" " * (1 + _KINDS.index((_DELETED, _PASSED))))
+
+
+class QuestionFeatures(NamedTuple):
+    """The result of `LiteTokenizer.packed_question`, each int32 [1, max_length]."""
+
     features: Features
-    starts: tf.Tensor
+    starts: tf.Tensor  # the byte of the context where the token starts; -1 for other tokens
     ends: tf.Tensor
 
 
 class LiteTokenizer:
     """Splits text into a `Tokenizer`'s pieces, in a function that converts to LiteRT.
 
-    Convert with `allow_custom_ops`; the interpreter must register tf-text's ops
-    (`tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS` in Python).
-
-    >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split()
-    >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
-    >>> ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(["The cats sat."]))
-    >>> ids.to_list(), starts.to_list(), ends.to_list()
-    ([[5, 6, 7, 8, 9]], [[0, 4, 7, 9, 12]], [[3, 7, 8, 12, 13]])
-
-    Raises:
-        UserError: the tokenizer has settings that cannot be followed here.
+    The interpreter must register `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -117,30 +181,10 @@ class LiteTokenizer:
         return Pieces(*(ragged(each, splits) for each in values))
 
     def packed(self, texts: Sequence[tf.Tensor], max_length: int, cut: Cut = "end") -> Features:
-        """The encoder's three inputs for one text or pair, as `Preprocessor` packs it.
-
-        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split()
-        >>> texts = tf.constant(["The cat"]), tf.constant(["sat."])
-        >>> features = LiteTokenizer(Tokenizer(pieces)).packed(texts, max_length=8)
-        >>> features["input_word_ids"].numpy().tolist()
-        [[2, 5, 6, 3, 7, 8, 3, 0]]
-
-        Args:
-            texts: one or two, each string [1].
-            max_length: tokens in the row.
-            cut: what is cut off a text that is too long; see `truncate`.
-
-        Returns:
-            `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [1, max_length].
-
-        Raises:
-            UserError: there are neither one nor two texts, or `max_length` has no room for
-                [CLS] a [SEP] b [SEP].
-        """
+        """The encoder's inputs, int32 [1, max_length], for one text or pair, each string [1]."""
         if len(texts) not in (1, 2):
             raise UserError(f"there are {len(texts)} texts; BERT takes one or two")
-        if max_length < 5:
-            raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
+        Preprocessor(self.tokenizer, max_length)  # checks the length
         segments = [self._pieces(text, with_offsets=False).ids for text in texts]
         counts = kept([tf.size(ids) for ids in segments], max_length - 1 - len(texts))
         if cut == "middle":
@@ -157,26 +201,7 @@ class LiteTokenizer:
         max_length: int = 384,
         max_question_length: int = 64,
     ) -> QuestionFeatures:
-        """The first window of a question and its context, as `WindowPreprocessor` packs it.
-
-        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split()
-        >>> question, context = tf.constant(["Who sat"]), tf.constant(["The cat sat."])
-        >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
-        >>> features, starts, ends = tokenizer.packed_question(question, context, 8, 2)
-        >>> features["input_word_ids"].numpy().tolist()
-        [[2, 5, 6, 3, 7, 8, 6, 3]]
-        >>> starts.numpy().tolist(), ends.numpy().tolist()
-        ([[-1, -1, -1, -1, 0, 4, 8, -1]], [[-1, -1, -1, -1, 3, 7, 11, -1]])
-
-        Args:
-            question, context: each string [1].
-            max_length: tokens in the row.
-            max_question_length: pieces to keep of the question.
-
-        Raises:
-            UserError: the row has no room for context next to the longest question, or
-                `max_question_length` is not positive.
-        """
+        """The first window of a question and its context, each string [1]."""
         # Checks the lengths.
         WindowPreprocessor(self.tokenizer, max_length, max_question_length=max_question_length)
         short = self._pieces(question, with_offsets=False).ids
@@ -194,11 +219,7 @@ class LiteTokenizer:
     def _joined(
         self, segments: Sequence[tf.Tensor], counts: Sequence[tf.Tensor], max_length: int
     ) -> tuple[Features, tf.Tensor, tf.Tensor]:
-        """Joins the first `counts` pieces of segments, each int32 [pieces], to the features.
-
-        Also returns which tokens are pieces of the last segment, bool [max_length], and their
-        places in it, int32 [max_length].
-        """
+        """The features of the first `counts` pieces of segments, and where the last one's are."""
         tokenizer = self.tokenizer
         token = tf.range(max_length)
         ids = tf.fill([max_length], tokenizer.pad_id)
@@ -223,11 +244,11 @@ class LiteTokenizer:
         lower_case = self.tokenizer.lower_case
         normalizer = self.tokenizer.settings.normalizer
         whole = self.tokenizer.settings.special_tokens == "whole"
-        spared = CAPITAL_SIGMA if self._has_sigmas else ""
+        spared = _CAPITAL_SIGMA if self._has_sigmas else ""
         cleaned = normalize(texts, _cleaning_model(lower_case, normalizer, spared))
         if not (with_offsets or whole or self._has_sigmas):
             return self._whole_words(_wordpiece(cleaned.texts, self.tokenizer.wordpiece_model))
-        traits = ByteTraits(texts, lower_case, normalizer)
+        traits = _ByteTraits(texts, lower_case, normalizer)
         if self._has_sigmas:
             pieces = self._wordpiece_with_sigmas(cleaned, traits)
         else:
@@ -249,7 +270,7 @@ class LiteTokenizer:
         first_slot = tf.gather(traits.first_slots, owners(pieces.splits))
         return pieces._replace(starts=pieces.starts - first_slot, ends=pieces.ends - first_slot)
 
-    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: ByteTraits) -> _FlatPieces:
+    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: _ByteTraits) -> _FlatPieces:
         """The pieces of texts in which capital sigmas are still to be lower-cased."""
         import tensorflow_text as tf_text
 
@@ -276,10 +297,7 @@ class LiteTokenizer:
     def _whole_words(
         self, pieces: _FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
     ) -> _FlatPieces:
-        """Makes words over the limit one piece each, and special tokens too.
-
-        `special` is from `_special_tokens`; `pieces.starts` are then slots.
-        """
+        """Makes words over the limit one piece each, and the tokens of `_special_tokens` too."""
         tokenizer = self.tokenizer
         sizes = tf.cast(tf.gather(self._sizes, pieces.ids), tf.int32)
         starts_word, is_one, one = sizes >= 0, tf.zeros_like(sizes, tf.bool), tokenizer.unk_id
@@ -305,8 +323,7 @@ class LiteTokenizer:
 def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Where texts, string [batch], hold special tokens: two tensors int32 [slots].
 
-    1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
-    first byte of each token. For `first_slots` see `ByteTraits`.
+    1 + the place in `SPECIAL_TOKENS` at all bytes of one, else 0; and 1 at the first byte of each.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
     decoding, special = _special_models()
@@ -359,14 +376,12 @@ def _cleaning_model(lower_case: bool, normalizer: str, spared: str) -> np.ndarra
 @functools.cache
 def _sigma_model() -> np.ndarray:
     """The normalizer that makes a capital sigma σ, and the first byte of one ς: uint8 [bytes]."""
-    return normalizer_model({"\u03c3": [ord(CAPITAL_SIGMA)]}, broken="\u03c2")
+    return normalizer_model({"\u03c3": [ord(_CAPITAL_SIGMA)]}, broken="\u03c2")
 
 
 @functools.cache
 def _special_models() -> tuple[np.ndarray, np.ndarray]:
-    """The normalizer that only drops bytes that are not UTF-8, and the model of the WordPiece op
-    that finds brackets and the names of special tokens: each uint8 [bytes].
-    """
+    """The normalizer that drops broken bytes, and the model that finds special tokens: uint8."""
     pieces = [UNK, "[", "]", *(token.strip("[]") for token in SPECIAL_TOKENS)]
     assert (pieces[_OPEN], pieces[_CLOSE]) == ("[", "]")
     return normalizer_model({}), wordpiece_model_of(pieces, 0)

@@ -1,13 +1,9 @@
 """tf-text's op FastBertNormalize, which replaces characters one by one, and its models.
 
-The op looks up the bytes of each character in a trie. A value of the trie says where the
-replacement of the character lies in a pool of strings. Bytes that are not UTF-8 are looked up too,
-each run of them that begins a character and breaks off as one. tf-text writes such models from
-ICU's tables; here they are written from any table.
-
+The op looks up the bytes of each character in a trie, and also each run of bytes that begins a
+character and breaks off. A value of the trie says where the replacement lies in a pool of strings.
 The trie is a double array in the form of darts-clone: units of 32 bits, in which the children of a
-node lie at the node's base XOR their byte. Equal subtrees are stored once, so that a table in which
-many characters have equal replacements is small.
+node lie at the node's base XOR their byte.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,47 +16,28 @@ import tensorflow as tf
 # A value of the trie: this bit, the replacement's place in the pool, and its length in bytes.
 _REPLACED = 1 << 30
 _LENGTH_BITS = 6
-
 # Bits of a unit of the double array. The lowest eight are the byte that leads to it.
 _VALUE = 1 << 31
 _HAS_VALUE = 1 << 8
 _OFFSET_SHIFT = 10
 _MAX_OFFSET = 1 << 21
-
-# Bases and their children lie in the same block of this many units.
-_BLOCK = 256
-
-# So many blocks are searched for a place: earlier ones are nearly full.
-_SEARCHED = 16
-
+_BLOCK = 256  # units; bases and their children lie in the same block
+_SEARCHED = 16  # blocks are searched for a place: earlier ones are nearly full
 _CODE_POINTS = 0x110000
-
 # A node of the trie: its value, or 0 for none, and the numbers of its children by their bytes.
 _Node = tuple[int, tuple[tuple[int, int], ...]]
 
 
 class Normalized(NamedTuple):
-    """Texts from the normalizer, and the byte of the original that each of their bytes comes from.
+    """Texts from the normalizer, and the byte of the original that each byte comes from."""
 
-    Attributes:
-        texts: string [batch].
-        splits: int32 [batch + 1], where the bytes of each text lie in `origins`; there is one more
-            for each text's end.
-        origins: int32, bytes of the original text.
-    """
-
-    texts: tf.Tensor
-    splits: tf.Tensor
-    origins: tf.Tensor
+    texts: tf.Tensor  # string [batch]
+    splits: tf.Tensor  # int32 [batch + 1], where the bytes of each text lie in `origins`
+    origins: tf.Tensor  # int32, bytes of the original text, with one more for each text's end
 
 
 def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
-    """Replaces characters of `texts`, string [batch]; `model` is from `normalizer_model`.
-
-    >>> texts, splits, origins = normalize(tf.constant(["né"]), normalizer_model({"e": [ord("é")]}))
-    >>> texts.numpy().tolist(), splits.numpy().tolist(), origins.numpy().tolist()
-    ([b'ne'], [0, 3], [0, 1, 3])
-    """
+    """Replaces characters of `texts`, string [batch]; `model` is from `normalizer_model`."""
     import tensorflow_text as tf_text
 
     normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(model))
@@ -72,18 +49,10 @@ def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
 def normalizer_model(
     replacements: Mapping[str, Sequence[int] | np.ndarray], broken: str = ""
 ) -> np.ndarray:
-    """The model of a normalizer, for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
+    """The model, uint8 [bytes], for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
 
-    >>> normalize(tf.constant(["café"]), normalizer_model({"e": [ord("é")]})).texts.numpy().tolist()
-    [b'cafe']
-
-    Args:
-        replacements: strings of at most 63 bytes of UTF-8, each with the code points that it
-            replaces. All other code points stay.
-        broken: replaces bytes that are not UTF-8.
-
-    Returns:
-        uint8 [bytes].
+    `replacements` are strings of at most 63 bytes of UTF-8, each with the code points that it
+    replaces. `broken` replaces bytes that are not UTF-8.
     """
     # The op requires a pool, even if all strings are empty.
     pool, values = bytearray(b" "), np.zeros(_CODE_POINTS, np.int64)
@@ -112,11 +81,7 @@ def normalizer_model(
 
 
 def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
-    """The nodes of the trie, each before its parents; the last is the root.
-
-    `values`, int [_CODE_POINTS], are 0 for code points without one. `broken` is that of bytes that
-    are no whole character.
-    """
+    """The nodes of the trie, each before its parents; a value of 0 in [_CODE_POINTS] is none."""
     numbers: dict[_Node, int] = {}
 
     def node(value: int, children: dict[int, int]) -> int:
@@ -124,19 +89,14 @@ def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
 
     known: dict[bytes, int] = {}
 
-    def last_byte(of: np.ndarray) -> int:
-        """The node of all bytes but the last of the characters with these 64 values."""
-        key = of.tobytes()
-        if key not in known:
-            places = np.flatnonzero(of)
-            children = {0x80 | int(place): node(int(of[place]), {}) for place in places}
-            known[key] = node(broken, children)
-        return known[key]
-
     def begun(first: int, last: int, missing: int) -> int:
         """The node of the first bytes of the characters from first to last; some are missing."""
+        of = values[first : last + 1]
+        if missing == 1 and of.tobytes() not in known:
+            ends = {0x80 | int(place): node(int(of[place]), {}) for place in np.flatnonzero(of)}
+            known[of.tobytes()] = node(broken, ends)
         if missing == 1:
-            return last_byte(values[first : last + 1])
+            return known[of.tobytes()]
         size = 1 << 6 * (missing - 1)
         children = {
             0x80 | start // size & 0x3F: begun(start, start + size - 1, missing - 1)
@@ -176,10 +136,7 @@ def _double_array(nodes: list[_Node]) -> np.ndarray:
 
 
 def _bases(children: list[list[int]]) -> list[int]:
-    """A base for each node, so that no two nodes share a base, and no two children a unit.
-
-    `children` are the bytes of each node's children, 0 for its value.
-    """
+    """A base for each node, all different, so that no two children share a unit."""
     bases = np.zeros(len(children), np.int64)
     leaves = np.array([each == [0] for each in children])
     blocks = int((~leaves).sum() + leaves.sum() // _BLOCK + 3)

@@ -13,8 +13,7 @@ from bert_tf.text.tokenizer import Tokenizer
 
 Features = dict[str, tf.Tensor]
 Padding = Literal["max_length", "batch"]
-# What is cut off a text that is too long.
-Cut = Literal["end", "middle"]
+Cut = Literal["end", "middle"]  # of a text that is too long
 
 
 class Preprocessor:
@@ -94,12 +93,7 @@ class Preprocessor:
 
 
 def trim(features: Mapping[str, tf.Tensor]) -> Features:
-    """Drops the columns that are padding in every row; without rows, two are left.
-
-    >>> ids = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0]])
-    >>> trim({"input_word_ids": ids, "input_mask": tf.sign(ids)})["input_word_ids"].numpy().tolist()
-    [[2, 5, 3], [2, 3, 0]]
-    """
+    """Drops the columns that are padding in every row; without rows, two are left."""
     lengths = tf.reduce_sum(features["input_mask"], axis=1)
     # [CLS] and [SEP] are in every row.
     width = tf.maximum(tf.reduce_max(lengths), 2)
@@ -150,22 +144,9 @@ def pack(
 ) -> Features:
     """Joins one or two segments with the special tokens, truncated and padded.
 
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
-    >>> segments = [tf.ragged.constant([[5, 6, 7, 8]])]
-    >>> pack(segments, tokenizer, max_length=8)["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3, 0, 0]]
-    >>> pack(segments, tokenizer, max_length=5)["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 3]]
-
-    Args:
-        segments: one or two RaggedTensors int32 [batch, (pieces)].
-        tokenizer: gives the ids of the special tokens.
-        max_length: scalar, int or int32; most tokens in a row.
-        padding, cut: as for `Preprocessor`.
-
-    Returns:
-        `input_word_ids`, `input_mask` (1 at tokens), `input_type_ids` (1 in the second segment and
-        its [SEP]), each int32 [batch, seq_len].
+    `segments` are RaggedTensors int32 [batch, (pieces)]; `max_length` is a number or a scalar
+    int32. Returns `input_word_ids`, `input_mask` (1 at tokens), `input_type_ids` (1 in the second
+    segment and its [SEP]), each int32 [batch, seq_len].
     """
     segments = truncate(segments, max_length - 1 - len(segments), cut)
     return join(segments, tokenizer, max_length if padding == "max_length" else None)
@@ -174,22 +155,10 @@ def pack(
 def truncate(
     segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor, cut: Cut = "end"
 ) -> list[tf.RaggedTensor]:
-    """Shortens one or two segments, so that together they have at most `budget` pieces.
+    """Shortens one or two segments [batch, (pieces)] to at most `budget` pieces together.
 
-    The longer of two segments loses one piece at a time; if both are as long, the second one does.
-    This is the reference's `_truncate_seq_pair` in closed form.
-
-    >>> first, second = tf.ragged.constant([[1, 2, 3, 4, 5]]), tf.ragged.constant([[6, 7]])
-    >>> [each.to_list() for each in truncate([first, second], budget=4)]
-    [[[1, 2]], [[6, 7]]]
-    >>> [each.to_list() for each in truncate([first], budget=4, cut="middle")]
-    [[[1, 3, 4, 5]]]
-
-    Args:
-        segments: one or two RaggedTensors [batch, (pieces)].
-        budget: scalar, int or int32.
-        cut: "end" keeps the first pieces of a segment; "middle" the first and the last of them, see
-            `head_of`.
+    The longer one loses one piece at a time, or else the second: `_truncate_seq_pair` in closed
+    form.
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
     counts = kept([segment.row_lengths() for segment in segments], budget)
@@ -199,21 +168,13 @@ def truncate(
 def head_of(count: int | tf.Tensor) -> Any:
     """How many of `count` pieces are the first of a text whose middle is cut; others are its last.
 
-    They are 128 of 510, and of another number as great a share, rounded to the nearest. Source: Sun
-    et al. 2019, "How to Fine-Tune BERT for Text Classification?" (arXiv 1905.05583).
-
-    >>> head_of(510), head_of(126), head_of(2)
-    (128, 32, 1)
+    They are 128 of 510, or as great a share (Sun et al. 2019, arXiv 1905.05583).
     """
     return (count * 128 + 255) // 510
 
 
 def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:
-    """How many pieces `truncate` keeps of one or two segments of these lengths, int [...].
-
-    >>> [each.numpy().tolist() for each in kept([tf.constant([5]), tf.constant([2])], budget=4)]
-    [[2], [2]]
-    """
+    """How many pieces `truncate` keeps of one or two segments of these lengths, int [...]."""
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], budget)]
     first, second = lengths
@@ -237,16 +198,7 @@ def _shortened(rows: tf.RaggedTensor, count: tf.Tensor, cut: Cut) -> tf.RaggedTe
 def join(
     segments: Sequence[tf.RaggedTensor], tokenizer: Tokenizer, width: int | tf.Tensor | None
 ) -> Features:
-    """Joins segments that fit. Rows are padded to `width`, or else to the longest row; see `pack`.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
-    >>> segments = [tf.ragged.constant([[5, 6], [5]]), tf.ragged.constant([[7], [7]])]
-    >>> features = join(segments, tokenizer, width=None)
-    >>> features["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 3, 7, 3], [2, 5, 3, 7, 3, 0]]
-    >>> features["input_type_ids"].numpy().tolist()
-    [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]]
-    """
+    """Joins segments that fit. Rows are padded to `width`, or else to the longest row."""
     batch = segments[0].nrows()
     separator = tf.fill([batch, 1], tokenizer.sep_id)
     parts = [tf.fill([batch, 1], tokenizer.cls_id)]

@@ -1,9 +1,7 @@
 """Growing pieces from characters: join the commonest pair of neighbours, again and again.
 
-This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1) on characters, with
-WordPiece's marks: a piece that does not begin a word starts with "##". The counts of the pairs are
-updated from the words that hold the joined pair. So a join costs as much as it changes, not a pass
-over all words.
+This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1). A join costs as
+much as it changes, not a pass over all words.
 """
 
 import heapq
@@ -12,26 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 CONTINUATION = "##"
-
-# A pair seen once says nothing about the text to come.
-_FEWEST = 2
-
+_FEWEST = 2  # a pair seen once says nothing about the text to come
 _Pair = tuple[str, str]
 
 
 def merged_pieces(
     word_counts: Mapping[str, int], cuts: Sequence[list[str]] | None = None
 ) -> Iterator[str]:
-    """Yields the pieces of two and more characters, in the order in which they are learned.
-
-    Each piece comes once; it may be a whole word. Of equally common pairs the first in the order of
-    code points is joined, so that the result depends on the counts alone.
-
-    >>> list(merged_pieces({"cat": 3, "cats": 2, "sat": 1}))
-    ['##at', 'cat', 'cats']
-
-    `cuts` are the pieces that each word is cut into at first; None is its characters.
-    """
+    """Yields the longer pieces as they are learned; `cuts` are each word's pieces at first."""
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     words = [*cuts]
@@ -43,7 +29,6 @@ def merged_pieces(
         for pair in zip(word, word[1:], strict=False):
             pair_counts[pair] += occurrences[index]
             words_with[pair].append(index)
-
     # A count that falls is not pushed again: an entry may be too high, but never too low.
     heap = [(-count, pair) for pair, count in pair_counts.items()]
     heapq.heapify(heap)
@@ -56,7 +41,6 @@ def merged_pieces(
         if count != -negative_count:
             heapq.heappush(heap, (-count, pair))
             continue
-
         joined = pair[0] + pair[1].removeprefix(CONTINUATION)
         if joined not in learned:
             learned.add(joined)

@@ -1,8 +1,7 @@
 """Work on any number of rows: a part of them at a time, and the same result for equal rows.
 
-The last bit of a result depends on the place of its row in a batch: kernels compute most rows with
-vector instructions and the rest one by one, and other processors have other kernels. Without
-`as_first` such a bit would decide which of two equal texts is ranked first.
+The last bit of a result depends on the place of its row in a batch. Without `as_first` such a bit
+would decide which of two equal texts is ranked first.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# Tensors [rows, ...] by name.
-Columns = Mapping[str, tf.Tensor]
-# What is called with a part of the rows; see `map_in_parts`.
-OfRows = Callable[[Columns], Any]
-
+Columns = Mapping[str, tf.Tensor]  # [rows, ...] by name
+OfRows = Callable[[Columns], Any]  # called with a part of the rows; see `map_in_parts`
 # Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
 MAX_BYTES = 8_000_000
 # Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
@@ -23,18 +19,7 @@ MAX_TOKENS = 16_384
 
 
 def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:
-    """`compute` as one function of the graph, however many signatures, branches and loops call it.
-
-    >>> traced = []
-    >>> double = shared(lambda x: traced.append(1) or 2 * x)
-    >>> double(tf.constant([1])).numpy(), double(tf.constant([2, 3])).numpy(), len(traced)
-    (array([2], dtype=int32), array([4, 6], dtype=int32), 1)
-
-    Args:
-        compute: takes a tensor, or tensors in any structure, of which only the ranks and dtypes may
-            matter.
-        **options: those of `tf.function`.
-    """
+    """`compute` as one function of the graph, for whatever calls it with tensors of equal ranks."""
     # `compute` may have other arguments, with defaults.
     function = tf.function(lambda inputs: compute(inputs), autograph=False, **options)
 
@@ -51,16 +36,7 @@ def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any
 
 
 def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) -> Any:
-    """Calls `function` on groups of rows with a bounded number of bytes, and joins the results.
-
-    >>> texts = {"text": tf.constant(["The cat", "sat", "."])}
-    >>> lengths = lambda rows: tf.strings.length(rows["text"])
-    >>> map_in_groups(lengths, texts, max_bytes=8).numpy().tolist()  # two groups
-    [7, 3, 1]
-
-    The function is as for `map_in_parts`, the texts are string [batch]. A row with more bytes is a
-    group of its own.
-    """
+    """Calls `function` on rows of strings with at most `max_bytes`, or one row that has more."""
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)
     before = tf.concat([tf.zeros([1], tf.int64), ends], axis=0)
@@ -73,41 +49,21 @@ def map_in_groups(function: OfRows, texts: Columns, max_bytes: int = MAX_BYTES) 
 
 
 def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """Calls `function` on chunks of rows with a bounded number of tokens, and joins the results.
-
-    >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [5, 6]])}
-    >>> sums = lambda rows: tf.reduce_sum(rows["ids"], axis=1)
-    >>> map_in_chunks(sums, inputs, max_tokens=4).numpy().tolist()  # chunks of two rows and one
-    [3, 7, 11]
-
-    The function is as for `map_in_parts`, the inputs are [rows, seq_len]. Padding counts as tokens,
-    and a single row that has more is taken alone.
-    """
+    """Calls `function` on rows with at most `max_tokens`, padding included, or on one alone."""
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
     return map_in_parts(function, inputs, lambda start: start + per_chunk)
 
 
 def map_rows(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """As `map_in_chunks`, of a function with a result for each row; equal rows have the same.
-
-    >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [1, 2]])}
-    >>> noisy = lambda rows: tf.random.normal([tf.shape(rows["ids"])[0]])
-    >>> results = map_rows(noisy, inputs, max_tokens=4).numpy()
-    >>> results[0] == results[2], results[0] == results[1]
-    (np.True_, np.False_)
-    """
+    """As `map_in_chunks`, of a function with a result for each row; equal rows have the same."""
     first = first_equal(tf.concat([*inputs.values()], axis=1))
     results = map_in_chunks(function, inputs, max_tokens)
     return tf.nest.map_structure(lambda each: tf.gather(each, first), results)
 
 
 def first_equal(rows: tf.Tensor) -> tf.Tensor:
-    """int32 [rows]: for each row, of whole numbers or float32, the first row that equals it.
-
-    >>> first_equal(tf.constant([[1, 2], [3, 4], [1, 2]])).numpy().tolist()
-    [0, 1, 0]
-    """
+    """int32 [rows]: for each row, of whole numbers or float32, the first row that equals it."""
     # On the CPU the operation takes an axis; it was not tried on another device.
     with tf.device("/CPU:0"):
         count = tf.shape(rows)[0]
@@ -118,11 +74,7 @@ def first_equal(rows: tf.Tensor) -> tf.Tensor:
 
 
 def as_first(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """`values` [rows, ...] that were computed of `rows`: those of equal rows become the first's.
-
-    >>> as_first(tf.constant([0.1, 0.2, 0.3]), tf.constant([[1, 2], [3, 4], [1, 2]])).numpy()
-    array([0.1, 0.2, 0.1], dtype=float32)
-    """
+    """`values` [rows, ...] that were computed of `rows`: those of equal rows become the first's."""
     return tf.gather(values, first_equal(rows))
 
 
@@ -131,17 +83,9 @@ def map_in_parts(
 ) -> Any:
     """Calls `function` on one part of the rows after the other, and joins the results.
 
-    >>> inputs = {"ids": tf.constant([1, 2, 3, 4, 5])}
-    >>> reverse = lambda rows: rows["ids"][::-1]
-    >>> map_in_parts(reverse, inputs, lambda start: start + 2).numpy().tolist()  # parts of 2, 2, 1
-    [2, 1, 4, 3, 5]
-
-    Args:
-        function: takes a part of the inputs, which may have no rows, and returns tensors. They
-            are joined along the first axis; their other axes must not depend on the rows.
-        inputs: tensors [rows, ...].
-        stop_after: takes the row where a part starts, int32 [], and returns the row after its
-            end. That is greater than the start, and may be beyond the last row.
+    A part of the inputs, tensors [rows, ...], may have no rows. Only the first axis of results may
+    depend on the rows. `stop_after` takes the row where a part starts, and returns the row after
+    its end, which may be beyond the last row.
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]
@@ -159,7 +103,7 @@ def map_in_parts(
     ]
 
     def is_more(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tf.Tensor:
-        # A part of no rows also counts; its output gives the other axes.
+        # A part of no rows counts, as its output gives the other axes.
         return (start < rows) | (arrays[0].size() == 0)
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:

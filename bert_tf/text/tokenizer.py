@@ -1,8 +1,7 @@
 """BERT's tokenizer inside the graph: text cleaning and WordPiece, with google-research/bert's ids.
 
-Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, which
-implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524) in linear time. Other texts
-are cleaned first; see `cleaning`.
+Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, "Fast WordPiece
+Tokenization" (Song et al., arXiv 2012.15524). Other texts are cleaned first.
 """
 
 import dataclasses
@@ -30,15 +29,13 @@ from bert_tf.io.vocabulary import (
 from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
+from bert_tf.text.unicode_rules import rules_of
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 
 
 def _traced_once(method: Callable) -> functools.cached_property[Callable]:
-    """A method on string [n] as a function of the graph, traced once for each object.
-
-    So a graph that tokenizes in several places holds the tables only once.
-    """
+    """A method on string [n] as a function of the graph, traced once for each object."""
 
     def traced(self: Any) -> Callable:
         def on_cpu(texts: tf.Tensor) -> Any:
@@ -54,17 +51,11 @@ def _traced_once(method: Callable) -> functools.cached_property[Callable]:
 
 
 class Pieces(NamedTuple):
-    """The result of `Tokenizer.tokenize_with_offsets`, each RaggedTensor int32 [batch, (pieces)].
-
-    Attributes:
-        ids: piece ids.
-        starts: the byte of the original UTF-8 text where the piece starts.
-        ends: the byte where it ends (exclusive).
-    """
+    """Pieces and their places in the texts, each RaggedTensor int32 [batch, (pieces)]."""
 
     ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
+    starts: tf.RaggedTensor  # the byte of the original UTF-8 text where the piece starts
+    ends: tf.RaggedTensor  # the byte where it ends (exclusive)
 
 
 class Tokenizer:
@@ -202,9 +193,7 @@ class Tokenizer:
         if not tokens:
             return self
         for place, token in enumerate(tokens):
-            wrong = _wrong_token(token)
-            if wrong or token in tokens[:place]:
-                wrong = wrong or "is listed twice; remove one of them"
+            if wrong := _wrong_token(token, tokens[:place]):
                 raise UserError(f"the token {token!r} cannot be added, because it {wrong}")
         new = [token for token in tokens if token not in self.settings.added_tokens]
         settings = dataclasses.replace(
@@ -312,10 +301,7 @@ class Tokenizer:
 
 
 class _Graphs:
-    """The traced functions of all tokenizers with the same pieces and settings.
-
-    Raises UserError if the WordPiece op cannot use the vocabulary, or cleaning an added token.
-    """
+    """The traced functions of all tokenizers with the same pieces and settings."""
 
     def __init__(self, vocabulary: tuple[str, ...], settings: TokenizerSettings):
         self._settings = settings
@@ -362,22 +348,23 @@ def _as_cleaned(vocabulary: Sequence[str], settings: TokenizerSettings) -> list[
     letters = {} if settings.split_chinese else characters.ideographs_as_letters()
     taken = {*map(chr, letters.values()), *characters.STAND_INS}
     last = ids_of(vocabulary)
-
-    def as_cleaned(number: int, piece: str) -> str:
-        if not piece or last[piece] != number:
-            return f"{characters.NEVER}{number}"
-        if piece in stand_ins:
-            return stand_ins[piece]
+    is_deleted = rules_of("google").is_deleted
+    cleaned = []
+    for number, piece in enumerate(vocabulary):
+        is_usable = bool(piece) and last[piece] == number
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
-        if characters.is_never_matched(piece) or not taken.isdisjoint(piece):
-            return f"{characters.NEVER}{number}"
-        return piece.translate(letters)
+        is_odd = any(each.isspace() or is_deleted(each) or each in taken for each in piece)
+        if is_usable and piece in stand_ins:
+            cleaned.append(stand_ins[piece])
+        elif is_usable and not is_odd:
+            cleaned.append(piece.translate(letters))
+        else:
+            cleaned.append(f"{characters.NEVER}{number}")
+    return cleaned
 
-    return [as_cleaned(*each) for each in enumerate(vocabulary)]
 
-
-def _wrong_token(token: Any) -> str | None:
+def _wrong_token(token: Any, before: Sequence[Any]) -> str | None:
     """Why a token cannot be added, in words; None if it can."""
     if not isinstance(token, str):
         return "is not a text; give texts such as '<e1>'"
@@ -389,7 +376,7 @@ def _wrong_token(token: Any) -> str | None:
         return "is a special token; set special_tokens='whole' to find it in text"
     if any("\ud800" <= each <= "\udfff" for each in token):
         return "has half of a surrogate pair, which no UTF-8 text has; correct it"
-    return None
+    return "is listed twice; remove one of them" if token in before else None
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:
@@ -432,14 +419,7 @@ def _over_flat(function: Callable, texts: Any) -> list:
 def wordpiece_model_of(
     pieces: Sequence[str], unk_id: int, longest_word: int = cleaning.MAX_WORD_CHARACTERS
 ) -> np.ndarray:
-    """The automaton of the WordPiece op for these pieces: uint8 [bytes].
-
-    >>> wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0).dtype
-    dtype('uint8')
-
-    Raises:
-        UserError: the op cannot use the pieces.
-    """
+    """The automaton of the WordPiece op for these pieces: uint8 [bytes]."""
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("/CPU:0"):

@@ -1,14 +1,12 @@
 """The Unicode properties of characters by google-research/bert or Hugging Face's tokenizers.
 
-google-research/bert reads the `unicodedata` of the Python that builds the tokenizer. The library
-tokenizers has its own tables: marks and punctuation as of Unicode 8, lower case as of Unicode
-17. `huggingface_characters.json` has them as version 0.23.3 answers for every code point.
+The former reads Python's `unicodedata`; `huggingface_characters.json` has the latter's, 0.23.3.
 """
 
 import functools
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,44 +25,24 @@ _IDEOGRAPHS = (
 # The categories of which tokenizers knows fewer characters than Python.
 _LISTED = ("Mn", "Cf", "P")
 # Letters that Unicode decomposes, and tokenizers, whose table of decompositions is older, does not.
-_WHOLE_LETTERS = frozenset(
-    map(
-        chr,
-        (
-            *(0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391),
-            *(0x113C5, 0x113C7, 0x113C8, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B)),
-        ),
-    )
-)
+_WHOLE = (0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391, 0x113C5, 0x113C7, 0x113C8)
+_WHOLE_LETTERS = frozenset(map(chr, (*_WHOLE, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B))))
 
 
 @dataclass(frozen=True)
 class UnicodeRules:
-    """The rules of one of the two.
+    """The rules of one of the two."""
 
-    Attributes:
-        deleted: the categories of characters that cleaning drops.
-        ideographs: first and last code points of the blocks of ideographs.
-        final_sigma: whether a capital sigma at the end of a word becomes ς, and not σ.
-        listed: characters -> their categories. If there are any, all others of these categories
-            are letters. Without them, `unicodedata` decides.
-        lower_cases: lower cases that differ from Python's.
-        whole_letters: letters that are not decomposed.
-    """
-
-    deleted: tuple[str, ...]
+    deleted: tuple[str, ...]  # the categories of characters that cleaning drops
     ideographs: tuple[tuple[int, int], ...] = _IDEOGRAPHS
-    final_sigma: bool = True
+    final_sigma: bool = True  # a capital sigma at the end of a word becomes ς, and not σ
+    # Characters and their categories. If there are any, all others of these categories are
+    # letters. Without them, `unicodedata` decides.
     listed: Mapping[str, str] = field(default_factory=dict)
-    lower_cases: Mapping[str, str] = field(default_factory=dict)
-    whole_letters: frozenset[str] = frozenset()
+    lower_cases: Mapping[str, str] = field(default_factory=dict)  # that differ from Python's
+    whole_letters: frozenset[str] = frozenset()  # letters that are not decomposed
 
     def category(self, character: str) -> str:
-        """Unicode's general category.
-
-        >>> [rules_of(name).category("\\u0898") for name in ("google", "huggingface")]
-        ['Mn', 'Lo']
-        """
         category = self.listed.get(character) or unicodedata.category(character)
         if self.listed and character not in self.listed and category.startswith(_LISTED):
             return "Lo"
@@ -81,24 +59,24 @@ class UnicodeRules:
         return self.lower_cases.get(character) or character.lower()
 
     def decomposed(self, text: str) -> str:
-        """Unicode's canonical decomposition."""
         parts = (e if e in self.whole_letters else unicodedata.normalize("NFD", e) for e in text)
         return "".join(parts)
 
 
 @functools.cache
 def rules_of(normalizer: str) -> UnicodeRules:
-    """The rules of a `TokenizerSettings.normalizer`.
-
-    >>> [rules_of(name).is_deleted("\ue000") for name in ("google", "huggingface")]  # private use
-    [False, True]
-    """
+    """The rules of a `TokenizerSettings.normalizer`."""
     if normalizer == "google":
         return UnicodeRules(("Cc", "Cf"))
     known = json.loads(_OF_HUGGING_FACE.read_text(encoding="utf-8"))
     pairs = (entry.split(">") for entry in " ".join(known.pop("lower")).split())
     lower_cases = {chr(int(before, 16)): chr(int(after, 16)) for before, after in pairs}
-    categories = {each: name for name, lines in known.items() for each in _ranges(lines)}
+    categories: dict[str, str] = {}
+    for name, lines in known.items():
+        for entry in " ".join(lines).split():
+            first, _, last = entry.partition("-")
+            block = range(int(first, 16), int(last or first, 16) + 1)
+            categories |= dict.fromkeys(map(chr, block), name)
     # A slip in their blocks leaves these letters out.
     ideographs = [each for each in _IDEOGRAPHS if each[0] != 0x2B820]
     return UnicodeRules(
@@ -109,9 +87,3 @@ def rules_of(normalizer: str) -> UnicodeRules:
         lower_cases=lower_cases,
         whole_letters=_WHOLE_LETTERS,
     )
-
-
-def _ranges(lines: list[str]) -> Iterator[str]:
-    for entry in " ".join(lines).split():
-        first, _, last = entry.partition("-")
-        yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))

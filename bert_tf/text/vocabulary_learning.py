@@ -2,19 +2,10 @@
 
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
 pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
-greedy longest-match tokenizer gains least from. The last step fits the vocabulary to that
-tokenizer: pair merging leaves pieces that were steps on the way to longer ones and are hardly used.
+greedy longest-match tokenizer gains least from. To extend a vocabulary, words start as its pieces.
 
-A vocabulary that exists already is extended in the same three steps. Characters that it has cost
-nothing, words start as its pieces instead of characters, and the pieces that are dropped are new
-ones. The new pieces follow the old.
-
-Why not a ready-made trainer: measured on 20 novels (15.7 MB), two more held out, 8,000 pieces,
-2 cores (benchmarks/vocabulary.py). The trainer of tensorflow-text takes 82 s and returns 7,839
-pieces; the held-out text takes 1.6% more pieces than with the trainer of Hugging Face tokenizers
-0.23. The latter takes 2.5 s, but it numbers the pieces differently on every run, chooses at random
-among equally rare characters, and brings ten more packages. This one takes 8 s of processor time
-and 200 MiB in addition to TensorFlow's own 700, and the held-out text takes 1.2% fewer pieces.
+benchmarks/vocabulary.py compares this with ready-made trainers: that of tensorflow-text takes ten
+times as long, and that of Hugging Face numbers the pieces differently on every run.
 """
 
 import dataclasses
@@ -35,10 +26,8 @@ from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
 from bert_tf.text.tokenizer import Tokenizer
 from bert_tf.text.word_counts import UNSPELLABLE, OnProgress, count_words, count_words_of_texts
 
-# Pieces grown for every piece kept. With more, the vocabulary fits its own text better and other
-# text worse.
+# Pieces grown for every piece kept. With more, the vocabulary fits other text worse.
 _SURPLUS = 1.25
-
 # The share of the vocabulary that characters may take. The characters needed to spell 99% of the
 # words may take all of it, those up to 99.95% three quarters, and rarer ones a quarter.
 _ALL_OF_IT = 0.99
@@ -47,43 +36,17 @@ _SHARES = ((_ALL_OF_IT, 1), (0.9995, 3 / 4), (1, 1 / 4))
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary, and how well it covers the text that it was learned from.
-
-    >>> learned = learn_from_texts(["the cat", "the cats"], size=19)
-    >>> learned.words, learned.word_pieces, learned.pieces_per_word
-    (4, 7, 1.75)
-    >>> learned.write("vocab.txt")
-    >>> open("vocab.txt").read().split()[-2:]
-    ['##he', 'cat']
-
-    Attributes:
-        pieces: the special tokens, the characters, then the longer pieces in the order in which
-            they were learned, roughly from frequent to rare. A piece's id is its index.
-        size: the number of pieces asked for; there are fewer if no more pairs of pieces
-            occur twice in the text.
-        words: how many words the text has, punctuation marks among them.
-        distinct_words: how many different ones.
-        unknown_words: how many of `words` are [UNK].
-        word_pieces: how many pieces `words` are cut into, [UNK] counting as one.
-        characters: how many characters `words` have, leaving out those over 200 characters long.
-        characters_left_out: those without a piece and how often they occur, commonest first.
-        before: the vocabulary that was extended, measured on the same text; None for a new one.
-    """
+    """A vocabulary, and how well it covers the text that it was learned from."""
 
     pieces: tuple[str, ...]
-    size: int
-    words: int
+    size: int  # the number of pieces asked for
+    words: int  # of the text, punctuation marks among them
     distinct_words: int
-    unknown_words: int
-    word_pieces: int
-    characters: int
-    characters_left_out: tuple[tuple[str, int], ...]
-    before: "LearnedVocabulary | None" = None
-
-    @property
-    def unknown_share(self) -> float:
-        """The share of the words that are [UNK], 0 to 1."""
-        return self.unknown_words / self.words
+    unknown_words: int  # how many of `words` are [UNK]
+    word_pieces: int  # how many pieces `words` are cut into, [UNK] counting as one
+    characters: int  # of `words`, leaving out words over 200 characters long
+    characters_left_out: tuple[tuple[str, int], ...]  # without a piece, and how often they occur
+    before: "LearnedVocabulary | None" = None  # what was extended, measured on the same text
 
     @property
     def pieces_per_word(self) -> float:
@@ -96,7 +59,7 @@ class LearnedVocabulary:
         return 1 - sum(count for _, count in self.characters_left_out) / self.characters
 
     def write(self, path: str | os.PathLike) -> None:
-        """Writes the vocabulary file, one piece a line. Raises UserError as `files.write_text`."""
+        """Writes the vocabulary file, one piece a line."""
         write_text(path, file_text(self.pieces))
 
 
@@ -143,22 +106,7 @@ def learn_from_texts(
     progress: OnProgress | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> LearnedVocabulary:
-    """As `learn_vocabulary`, from an iterable of texts.
-
-    >>> learn_from_texts(["the cat", "the cats"], size=19).pieces[-2:]
-    ('##he', 'cat')
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] c ##a ##t ##at".split())
-    >>> learn_from_texts(["cat act", "cat act"], 14, tokenizer=tokenizer).pieces[9:]
-    ('a', 't', '##c', 'act', 'cat')
-
-    Args:
-        texts: their words are counted first, without calls of `progress`.
-        size, lower_case, progress, tokenizer: as for `learn_vocabulary`.
-
-    Raises:
-        UserError: there are no words; `size` has no room for the special tokens, or the old pieces,
-            and the characters.
-    """
+    """As `learn_vocabulary`, from texts; `progress` is not called while their words are counted."""
     settings = TokenizerSettings(lower_case) if tokenizer is None else tokenizer.settings
     counts = count_words_of_texts(texts, settings)
     return _learned(counts, "the texts", size, progress, tokenizer)
@@ -196,9 +144,8 @@ def _learned(
             progress("growing pieces", len(grown), surplus)
     longer = _most_useful(grown, room, known, spelled)
     learned = _measured((*old, *characters, *longer), size, counts, unspellable)
-    if tokenizer is None:
-        return learned
-    return dataclasses.replace(learned, before=_measured(old, size, counts, unspellable))
+    before = None if tokenizer is None else _measured(old, size, counts, unspellable)
+    return dataclasses.replace(learned, before=before)
 
 
 def character_pieces(
@@ -206,20 +153,8 @@ def character_pieces(
 ) -> tuple[str, ...]:
     """The one-character pieces: first those that begin a word, then those that continue one.
 
-    Every character that is kept costs a piece or two. Every character that is left out turns the
-    words that hold it into [UNK]. So words decide: the common characters, which spell nearly all
-    words, come first, and the rare ones must leave room.
-
-    A character gets both, wherever in a word it was seen, so that a word of known characters is not
-    [UNK]. A character that always stands alone, like punctuation and CJK ideographs, needs only the
-    first. Both lists are in the order of code points. What is among the `old` pieces is left out.
-
-    >>> character_pieces({"cat": 2, ".": 1}, size=20)
-    ('.', 'a', 'c', 't', '##a', '##c', '##t')
-
-    Raises:
-        UserError: the `size` of the vocabulary has no room for the old pieces and the characters;
-            the message names a size that has.
+    Rare characters must leave room. A character that always stands alone, like punctuation and CJK
+    ideographs, needs only the first piece. What is among the `old` pieces is left out.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()
@@ -236,7 +171,12 @@ def character_pieces(
         return [piece for piece in pieces if piece not in known]
 
     costs = [len(new_pieces(character)) for character in ranked]
-    spelled = _words_spelled(ranked, word_counts)
+    # How many words the first of the ranked characters spell, the first two, and so on.
+    rank = {character: number for number, character in enumerate(ranked)}
+    spelled_from = [0] * len(ranked)
+    for word, count in word_counts.items():
+        spelled_from[max(rank[character] for character in word)] += count
+    spelled = list(accumulate(spelled_from))
 
     def needed(share_of_words: float) -> int:
         return bisect_left(spelled, share_of_words * spelled[-1]) + 1
@@ -261,15 +201,6 @@ def character_pieces(
     return tuple(sorted(pieces, key=lambda piece: len(piece) > 1))
 
 
-def _words_spelled(ranked: list[str], word_counts: Mapping[str, int]) -> list[int]:
-    """How many words the first of the `ranked` characters spell, the first two, and so on."""
-    rank = {character: number for number, character in enumerate(ranked)}
-    spelled_from = [0] * len(ranked)
-    for word, count in word_counts.items():
-        spelled_from[max(rank[character] for character in word)] += count
-    return list(accumulate(spelled_from))
-
-
 def coverage_report(vocabulary: LearnedVocabulary) -> str:
     """A summary of a new vocabulary for the user, as lines of text.
 
@@ -289,7 +220,8 @@ def coverage_report(vocabulary: LearnedVocabulary) -> str:
         f"{len(single):,} characters, {len(pieces) - len(single):,} longer",
         f"words            {vocabulary.words:,}, of them {vocabulary.distinct_words:,} distinct",
         f"pieces per word  {vocabulary.pieces_per_word:.3f}",
-        f"[UNK]            {vocabulary.unknown_words:,} words, {vocabulary.unknown_share:.4%}",
+        f"[UNK]            {vocabulary.unknown_words:,} words, "
+        f"{vocabulary.unknown_words / vocabulary.words:.4%}",
         f"characters       {vocabulary.characters:,}, "
         f"{vocabulary.character_coverage:.4%} of them covered",
         f"left out         {len(left_out):,} different characters"
@@ -328,14 +260,7 @@ def _most_useful(
 
 
 def cut(word: str, vocabulary: Set[str], longest: int = MAX_WORD_CHARACTERS) -> list[str]:
-    """`word` cut into pieces, each the longest that fits but of at most `longest` characters.
-
-    This is the reference's WordpieceTokenizer. A piece that continues a word is cut too. Empty
-    where no piece fits: the word is [UNK].
-
-    >>> cut("cats", {"c", "ca", "##t", "##s"}), cut("##ts", {"##t", "##s"}), cut("dog", {"d"})
-    (['ca', '##t', '##s'], ['##t', '##s'], [])
-    """
+    """`word`, or a "##" piece, as the reference's WordpieceTokenizer cuts it; [] means [UNK]."""
     pieces = []
     mark = CONTINUATION if word.startswith(CONTINUATION) else ""
     word = word.removeprefix(mark)

@@ -17,37 +17,22 @@ from bert_tf.text.tokenizer import Tokenizer
 
 
 class Windows(NamedTuple):
-    """The windows of a batch of long texts, those of the first row first.
+    """The windows of a batch of long texts, those of the first row first."""
 
-    Attributes:
-        features: the encoder's three inputs, each int32 [windows, seq_len].
-        rows: int32 [windows], the row of the batch that each window is of.
-        pieces: int32 [windows, seq_len], the number of the token's piece in the row's long text;
-            -1 for other tokens.
-        has_most_context: bool [windows, seq_len], True in the one window of several in which the
-            piece is farthest from both ends; False for tokens that are no piece.
-    """
-
-    features: Features
-    rows: tf.Tensor
-    pieces: tf.Tensor
+    features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
+    rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
+    pieces: tf.Tensor  # int32 [windows, seq_len], a token's piece in the row's long text, or -1
+    # bool [windows, seq_len]: whether of all windows this one has a piece farthest from both ends.
     has_most_context: tf.Tensor
 
 
 def at_tokens(
     values: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor, missing: float
 ) -> tf.Tensor:
-    """The value of each token of some windows: [windows, seq_len].
+    """The value of each token of some windows: [windows, seq_len], `missing` at -1.
 
-    >>> rows, pieces = tf.constant([0]), tf.constant([[-1, 0, 1, -1]])  # [CLS] the cat [SEP]
-    >>> at_tokens(tf.ragged.constant([[0, 4]]), rows, pieces, missing=-1).numpy().tolist()
-    [[-1, 0, 4, -1]]
-
-    Args:
-        values: [batch, (pieces)] or [batch, (words)], for instance the byte offsets of pieces.
-        rows: int32 [windows], the row of the batch that each window is of.
-        places: int32 [windows, seq_len], the piece or word of each token in its row, or -1.
-        missing: the value of tokens at -1.
+    `values` are [batch, (pieces)] or [batch, (words)]; `rows`, int32 [windows], and `places`, int32
+    [windows, seq_len], say which is each token's.
     """
     first = tf.cast(tf.gather(values.row_starts(), rows), tf.int32)[:, None]
     padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
@@ -64,25 +49,8 @@ def slide(
 ) -> Windows:
     """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
-    A text that fits, or is empty, has one window. Every window is `max_length` tokens wide.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
-    >>> windows = slide(tokenizer.tokenize(["a b c d e"]), tokenizer, max_length=5, stride=2)
-    >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] a b c [SEP], [CLS] c d e [SEP]
-    [[2, 5, 6, 7, 3], [2, 7, 8, 9, 3]]
-    >>> windows.pieces.numpy().tolist()
-    [[-1, 0, 1, 2, -1], [-1, 2, 3, 4, -1]]
-    >>> windows.has_most_context.numpy().astype(int).tolist()  # each piece in one window
-    [[0, 1, 1, 1, 0], [0, 0, 1, 1, 0]]
-
-    Args:
-        long: pieces, RaggedTensor int32 [batch, (pieces)].
-        tokenizer: gives the ids of the special tokens.
-        max_length: tokens in a window, special ones included.
-        stride: pieces from the start of a window to that of the next; at most a window's worth.
-        short: pieces that go before each window, RaggedTensor int32 [batch, (pieces)], or None for
-            [CLS] window [SEP]. There must be room for at least one piece more.
-        max_windows: most windows of a text; what lies beyond them is left out. None is all.
+    A text that fits, or is empty, has one window. Every window is `max_length` tokens wide. `long`
+    and `short` are RaggedTensors int32 [batch, (pieces)]; `short` must leave room for one piece.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -117,8 +85,8 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Which windows show each piece best: bool [windows, seq_len].
 
-    `place`, int32 [windows, seq_len], is that of each token in its window's part of the long text,
-    where `is_piece` is true. A window starts at `in_long` among all `pieces`, and has `size`.
+    A window starts at `in_long` among all `pieces`; `place` is that of a token in its window's
+    part.
     """
     # The reference's score in the reference's precision, so that rounding breaks ties alike.
     context = tf.minimum(place, size[:, None] - 1 - place)
@@ -134,15 +102,10 @@ def _has_most_context(
 
 
 class TextWindows(NamedTuple):
-    """The result of `TextReader`: the windows of all rows, those of the first row first.
+    """The result of `TextReader`: the windows of all rows, those of the first row first."""
 
-    Attributes:
-        features: the encoder's three inputs, each int32 [windows, seq_len].
-        counts: int32 [batch], the windows of each row; there is at least one.
-    """
-
-    features: Features
-    counts: tf.Tensor
+    features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
+    counts: tf.Tensor  # int32 [batch], the windows of each row; there is at least one
 
     @property
     def rows(self) -> tf.Tensor:
@@ -162,30 +125,17 @@ class TextWindows(NamedTuple):
 class TextReader:
     """Turns any number of texts, or pairs, into the encoder's inputs, as a SavedModel gets them.
 
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
-    >>> windows = TextReader(tokenizer, max_length=6, stride=2)([tf.constant(["a b c d e", "a"])])
-    >>> windows.features["input_word_ids"].numpy().tolist(), windows.counts.numpy().tolist()
-    ([[2, 5, 6, 7, 8, 3], [2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0]], [2, 1])
-    >>> windows.end_to_end()["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3, 2, 7, 8, 9, 3, 0], [2, 5, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
-
     Of a pair, the second text is cut into windows. The first one stands in each of them, in at most
-    half of the room unless the second leaves it more. What fits is packed as by `Preprocessor`.
-
-    Attributes:
-        tokenizer, max_length, cut: as for `Preprocessor`.
-        stride: pieces from the start of a window to that of the next; None gives each row one
-            window, so that longer texts are cut.
-        max_windows: most windows of a row; what lies beyond them is left out. None is all.
-        max_bytes: most bytes of text that are tokenized at a time; see `map_in_groups`.
+    half of the room unless the second leaves it more. Without a stride each row has one window, so
+    that longer texts are cut.
     """
 
     tokenizer: Tokenizer
     max_length: int
     cut: Cut = "end"
-    stride: int | None = None
-    max_windows: int | None = None
-    max_bytes: int = MAX_BYTES
+    stride: int | None = None  # pieces from the start of a window to that of the next
+    max_windows: int | None = None  # of a row; what lies beyond them is left out
+    max_bytes: int = MAX_BYTES  # of text that are tokenized at a time; see `map_in_groups`
 
     def __call__(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """Tokenizes and packs one or two columns of texts, each string [batch]."""
@@ -209,13 +159,7 @@ class TextReader:
         return TextWindows(windows.features, counts(windows.rows, tf.size(texts[0])))
 
     def reads(self, lengths: Sequence[int]) -> bool:
-        """Whether all pieces are read of a row whose texts have so many.
-
-        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a".split())
-        >>> reader = TextReader(tokenizer, max_length=6, stride=2, max_windows=2)
-        >>> reader.reads([6]), reader.reads([7])
-        (True, False)
-        """
+        """Whether all pieces are read of a row whose texts have so many."""
         room = self.max_length - 1 - len(lengths)
         if sum(lengths) <= room or self.stride is None:
             return sum(lengths) <= room
@@ -228,12 +172,7 @@ class TextReader:
 
 
 class QuestionWindows(NamedTuple):
-    """The result of `WindowPreprocessor`; see `Windows` for the first four fields.
-
-    Attributes:
-        starts, ends: int32 [windows, seq_len], byte range of each token in its context; -1 for
-            tokens that are not of the context.
-    """
+    """`Windows` with the bytes of each token in its context, int32 [windows, seq_len], or -1."""
 
     features: Features
     rows: tf.Tensor
@@ -251,19 +190,6 @@ class WindowPreprocessor:
     >>> windows = preprocess((["Who sat"], ["The cat sat."]))
     >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] question [SEP] context [SEP]
     [[2, 5, 6, 3, 7, 8, 6, 3], [2, 5, 6, 3, 8, 6, 9, 3]]
-    >>> windows.starts.numpy().tolist()  # the first byte of each token of the context
-    [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
-
-    Args:
-        tokenizer: makes the pieces.
-        max_length: tokens in a window, special ones included; the defaults are the reference's for
-            SQuAD.
-        stride: pieces from the start of a window to that of the next.
-        max_question_length: pieces to keep of a question.
-
-    Raises:
-        UserError: a window has no room for context next to the longest question, or `stride` or
-            `max_question_length` is not positive.
     """
 
     def __init__(
@@ -304,20 +230,8 @@ def find_answers(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The first and last token of the answer in each window: two tensors int32 [windows].
 
-    Both are 0, the position of [CLS], in a window that does not show the whole answer. An answer is
-    the pieces that hold any byte of it. (The reference, `run_squad.convert_examples_to_features`,
-    finds the pieces of an answer by their text in its words, and else takes the whole words.)
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
-    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
-    >>> windows = preprocess((["Who"], ["The cat sat."]))
-    >>> first, last = find_answers(windows, tf.constant([0]), tf.constant([7]))  # "The cat"
-    >>> first.numpy().tolist(), last.numpy().tolist()
-    ([3], [4])
-
-    Args:
-        windows: of `batch` questions.
-        starts, ends: int32 [batch], byte range of the answer in its context; -1 for none.
+    `starts` and `ends`, int32 [batch], are the bytes of the answer in its context, or -1. Both
+    tokens are 0, [CLS], in a window that does not show all pieces with any byte of the answer.
     """
     start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
     is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)

@@ -1,8 +1,4 @@
-"""Counting the words of text, as the `Tokenizer` splits it.
-
-Files are read in blocks, so that memory grows only with the number of distinct words. Cleaning and
-splitting are the tokenizer's own ops.
-"""
+"""Counting the words of text; memory grows only with the number of distinct words."""
 
 import codecs
 import functools
@@ -15,44 +11,27 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import open_maybe_gzipped
+from bert_tf.io.files import check_there, open_maybe_gzipped
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import characters, cleaning
 
-# Called with a description of the work, the amount done and the total amount.
-OnProgress = Callable[[str, int, int], None]
-
+OnProgress = Callable[[str, int, int], None]  # gets a description, the amount done, the total
 UNSPELLABLE = chr(characters.UNKNOWN)
-
 _BLOCK_BYTES = 1 << 20
-
-# Characters without a space or a new line after which a block ends all the same.
-_LONGEST_RUN = 2 * _BLOCK_BYTES
+_LONGEST_RUN = 2 * _BLOCK_BYTES  # a block ends after it even without a space or a new line
 
 
 def count_words(
     files: Sequence[Path], settings: TokenizerSettings, progress: OnProgress | None = None
 ) -> Counter[str]:
-    """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
+    """The number of times each word occurs in `files`, UTF-8 text, plain or gzipped.
 
-    Words are cleaned. Words of over 200 characters, which the tokenizer turns into [UNK] with any
-    vocabulary, are counted together as UNSPELLABLE. Tokens that the tokenizer keeps whole are no
-    words.
-
-    >>> _ = Path("corpus.txt").write_text("The cat sat. The dog sat.")
-    >>> count_words([Path("corpus.txt")], TokenizerSettings()).most_common(3)
-    [('the', 2), ('sat', 2), ('.', 2)]
-
-    Args:
-        files: the files, in any order; the counts do not depend on it.
-        settings: of the `Tokenizer`.
-        progress: called with the bytes read, counted as they are stored on the disk.
-
-    Raises:
-        UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).
+    Words of over 200 characters, which become [UNK] with any vocabulary, count as UNSPELLABLE.
     """
     counts: Counter[str] = Counter()
-    sizes = [_size(file) for file in files]
+    for file in files:
+        check_there(file, "text file")
+    sizes = [file.stat().st_size for file in files]
     for before, file in zip(accumulate(sizes, initial=0), files, strict=False):
         for text, position in _blocks(file):
             counts.update(_words(text.split("\n"), settings))
@@ -62,11 +41,7 @@ def count_words(
 
 
 def count_words_of_texts(texts: Iterable[str], settings: TokenizerSettings) -> Counter[str]:
-    """As `count_words`, of an iterable of texts.
-
-    >>> count_words_of_texts(["The café.", "the CAFE"], TokenizerSettings()).most_common()
-    [('the', 2), ('cafe', 2), ('.', 1)]
-    """
+    """As `count_words`, of an iterable of texts."""
     counts: Counter[str] = Counter()
     lines: list[str] = []
     characters = 0
@@ -79,15 +54,6 @@ def count_words_of_texts(texts: Iterable[str], settings: TokenizerSettings) -> C
     if lines:
         counts.update(_words(lines, settings))
     return counts
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        raise UserError(f"text file not found: {file}") from None
-    except OSError as error:
-        raise UserError(f"text file cannot be read: {file} ({error.strerror})") from None
 
 
 def _blocks(file: Path) -> Iterator[tuple[str, int]]:
@@ -134,11 +100,9 @@ def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
 
 @functools.cache
 def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
-    """A function from texts to their words.
+    """A function from texts to parts of them and the words in these.
 
-    It takes string [batch], and returns the cleaned texts in parts, string [parts], then the bytes
-    in their part where the words start and end, int64 [words], and how many words each part has,
-    int64 [parts].
+    Of the words it returns the bytes where they start and end, and how many each part has.
     """
     # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
     op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])

@@ -1,11 +1,7 @@
 """Texts as words, as for named entities: the pieces of each word, and windows of them.
 
-A word is tagged at its first piece (the BERT paper, section 5.3), in the window where that piece
-has most context.
-
-Plain text is cut into words as data sets of named entities have them. BERT's own words end at every
-punctuation mark. Annotators of entities keep "U.S.", "O'Brien" and "AL-AIN" whole. Here a word is
-one of BERT's words, or several that `_COMPOUNDS` joins.
+BERT's own words end at every punctuation mark. Annotators of entities keep "U.S.", "O'Brien" and
+"AL-AIN" whole. Here a word is one of BERT's words, or several that `_COMPOUNDS` joins.
 """
 
 from typing import NamedTuple
@@ -39,37 +35,16 @@ _COMPOUNDS = (
 
 
 class WordPieces(NamedTuple):
-    """The pieces of texts, and the word of each piece.
-
-    Attributes:
-        ids: piece ids, RaggedTensor int32 [batch, (pieces)].
-        words: the word, counted from 0 in its text, that each piece is of; likewise.
-        first_words: the same at the first piece of each word, -1 at the others.
-        word_splits: int32 [batch + 1], where the words of each text start among all words.
-    """
+    """The pieces of texts, RaggedTensor int32 [batch, (pieces)], and the word of each piece."""
 
     ids: tf.RaggedTensor
-    words: tf.RaggedTensor
-    first_words: tf.RaggedTensor
-    word_splits: tf.Tensor
+    words: tf.RaggedTensor  # the word, counted from 0 in its text, that each piece is of
+    first_words: tf.RaggedTensor  # the same at the first piece of each word, -1 at the others
+    word_splits: tf.Tensor  # int32 [batch + 1], where each text's words start among all words
 
 
 def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
-    """Splits each word on its own; a word without pieces becomes [UNK], so that it can be tagged.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> pieces = tokenize_words(tf.ragged.constant([["The", "cats", "sat"]]), tokenizer)
-    >>> pieces.ids.to_list()
-    [[5, 6, 7, 8]]
-    >>> pieces.words.to_list()
-    [[0, 1, 1, 2]]
-    >>> pieces.first_words.to_list()
-    [[0, 1, -1, 2]]
-
-    Args:
-        words: RaggedTensor string [batch, (words)]; see `without_padding` for dense ones.
-        tokenizer: makes the pieces.
-    """
+    """Splits words, RaggedTensor string [batch, (words)]; a word without pieces becomes [UNK]."""
     pieces = tokenizer.tokenize(words.values)
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     unknown = tf.RaggedTensor.from_row_lengths(
@@ -85,62 +60,29 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
 def _word_pieces(
     ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
 ) -> WordPieces:
-    """Numbers the words of each text, whose first is in `splits`, int32 [batch + 1].
-
-    `words`, int32 [pieces], is the word among all words that each piece is of; `starts_word`, bool
-    [pieces], is true at the first one of each.
-    """
+    """Numbers the words of each text; `words`, int32 [pieces], is each piece's word among all."""
     in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
     first = tf.where(starts_word, in_text, -1)
     return WordPieces(ids, ids.with_values(in_text), ids.with_values(first), splits)
 
 
 def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
-    """Drops the padding, "" after the last word of a row: string [batch, words] -> ragged.
-
-    >>> without_padding(tf.constant([["the", "cat"], ["sat", ""]])).to_list()
-    [[b'the', b'cat'], [b'sat']]
-    """
+    """Drops the padding, "" after the last word of a row: string [batch, words] -> ragged."""
     place = tf.range(1, tf.shape(words)[1] + 1)
     lengths = tf.reduce_max(tf.where(words != "", place, 0), axis=1)
     return tf.RaggedTensor.from_tensor(words, tf.maximum(lengths, 0))
 
 
 class WordWindows(NamedTuple):
-    """The result of `WordPreprocessor`; windows are padded to the longest of them.
+    """Windows of words; each word of a row is tagged once in all of them."""
 
-    Attributes:
-        features: the encoder's three inputs, each int32 [windows, seq_len].
-        rows: int32 [windows], the row of the batch that each window is of.
-        words: int32 [windows, seq_len], the word that is tagged at this token; -1 where none is.
-            Each word of a row occurs once in all its windows.
-    """
-
-    features: Features
-    rows: tf.Tensor
-    words: tf.Tensor
+    features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
+    rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
+    words: tf.Tensor  # int32 [windows, seq_len], the word that is tagged at a token, or -1
 
 
 class WordPreprocessor:
-    """Turns texts given as words, of any length, into the encoder's inputs, in the graph.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> windows = WordPreprocessor(tokenizer)([["The", "cats", "sat"]])
-    >>> windows.features["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 3]]
-    >>> windows.words.numpy().tolist()  # a word is tagged at its first piece
-    [[-1, 0, 1, -1, 2, -1]]
-
-    Args:
-        tokenizer: makes the pieces.
-        max_length: most tokens in a window, special ones included.
-        stride: pieces from the start of a window to that of the next; by default half of
-            `max_length`, so that inside a text no word has much less context than a quarter of it
-            on either side.
-
-    Raises:
-        UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
-    """
+    """Turns texts given as words, of any length, into the encoder's inputs, in the graph."""
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
         stride = max_length // 2 if stride is None else stride
@@ -152,23 +94,13 @@ class WordPreprocessor:
         self.tokenizer, self.max_length, self.stride = tokenizer, max_length, stride
 
     def __call__(self, words: tf.RaggedTensor | tf.Tensor) -> WordWindows:
-        """Tokenizes and cuts a batch.
-
-        Args:
-            words: RaggedTensor string [batch, (words)], or a Tensor string [batch, words] in which
-                "" after the last word is padding.
-        """
+        """Tokenizes and cuts string [batch, (words)], dense or ragged; "" at the end is padding."""
         if not isinstance(words, tf.RaggedTensor):
             words = without_padding(tf.convert_to_tensor(words, tf.string))
         return self.windows(tokenize_words(words, self.tokenizer))
 
     def windows(self, pieces: WordPieces, every_piece: bool = False) -> WordWindows:
-        """Cuts texts whose words have been tokenized.
-
-        Args:
-            pieces: the pieces.
-            every_piece: whether a word is tagged at each of its pieces, not at the first alone.
-        """
+        """Cuts tokenized words; `every_piece` tags a word at all its pieces, not only the first."""
         windows = slide(pieces.ids, self.tokenizer, self.max_length, self.stride)
         of_pieces = pieces.words if every_piece else pieces.first_words
         words = at_tokens(of_pieces, windows.rows, windows.pieces, -1)
@@ -181,26 +113,10 @@ class WordPreprocessor:
 def split_words(
     texts: tf.Tensor, tokenizer: Tokenizer, split_punctuation: bool = False
 ) -> tuple[WordPieces, tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts texts into words, and words into pieces.
+    """Cuts texts, string [batch], into words, and words into pieces.
 
-    Words ascend, and every word has a piece. Characters that the tokenizer drops lie between words
-    or inside one.
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] u . s ann '".split())
-    >>> pieces, starts, ends = split_words(tf.constant(["Ann's U.S. ."]), tokenizer)
-    >>> starts.to_list(), ends.to_list()  # Ann, 's, U.S. and the full stop
-    ([[0, 3, 6, 11]], [[3, 5, 10, 12]])
-    >>> pieces.words.to_list()  # the word of each piece
-    [[0, 1, 1, 2, 2, 2, 2, 3]]
-
-    Args:
-        texts: UTF-8 strings [batch].
-        tokenizer: makes the pieces.
-        split_punctuation: whether words are BERT's own, which end at every punctuation mark.
-
-    Returns:
-        The pieces and the word of each, and where each word starts and ends in its text, in bytes,
-        RaggedTensor int32 [batch, (words)].
+    Every word has a piece. With `split_punctuation`, words are BERT's own. Also returns where each
+    word starts and ends in its text, in bytes, RaggedTensor int32 [batch, (words)].
     """
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     piece_splits = tf.cast(ids.row_splits, tf.int32)
@@ -232,20 +148,7 @@ def split_words(
 def words_of_ids(
     features: Features, tokenizer: Tokenizer, every_piece: bool = False
 ) -> tuple[WordWindows, tf.RaggedTensor, tf.RaggedTensor]:
-    """The words in rows of ids: a piece, and the pieces with "##" after it; see `WordWindows`.
-
-    The first token of each word and the one after its last are RaggedTensors [batch, (words)].
-
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> windows = WordPreprocessor(tokenizer)([["The", "cats", "sat"]])
-    >>> windows, starts, ends = words_of_ids(windows.features, tokenizer)
-    >>> windows.words.numpy().tolist(), starts.to_list(), ends.to_list()
-    ([[-1, 0, 1, -1, 2, -1]], [[1, 2, 4]], [[2, 4, 5]])
-
-    Args:
-        features: the encoder's inputs, int32 [batch, seq_len].
-        tokenizer, every_piece: as for `WordPreprocessor` and its `windows`.
-    """
+    """The words in rows of ids, and the tokens where each starts and ends: [batch, (words)]."""
     ids, special = features["input_word_ids"], {"[PAD]", "[CLS]", "[SEP]"}
     of_text = tf.gather([piece not in special for piece in tokenizer.vocabulary], ids)
     of_first = tf.gather([not piece.startswith("##") for piece in tokenizer.vocabulary], ids)
@@ -261,20 +164,7 @@ def words_of_ids(
 
 
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
-    """The bytes of each range: RaggedTensor string [batch, (ranges)].
-
-    Time and memory are linear in the texts and the ranges; `tf.strings.substr` would copy the whole
-    text once for each range.
-
-    >>> starts, ends = tf.ragged.constant([[0, 4], []]), tf.ragged.constant([[3, 7], []])
-    >>> cut(tf.constant(["the cat", "sat"]), starts, ends).to_list()
-    [[b'the', b'cat'], []]
-
-    Args:
-        texts: string [batch].
-        starts, ends: the first byte of each range, and the byte after its last, RaggedTensors int32
-            [batch, (ranges)].
-    """
+    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` copies all texts."""
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)
     splits = tf.cast(of_texts.row_splits, tf.int32)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from bert_tf.config.changes import difference, tell_difference
 from bert_tf.config.reading import load_config
-from bert_tf.config.search import Range
+from bert_tf.config.train import Range
 from bert_tf.errors import UserError
 
 MINIMAL = """\
