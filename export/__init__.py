@@ -32,14 +32,7 @@ KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 def misplaced(format: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
     """An option that another format has, and that format; None if all fit.
 
-    >>> misplaced("litert", {"lengths": [8], "freeze": False}) is None
-    True
-    >>> misplaced("litert", {"lengths": [8], "freeze": True})
-    ('freeze', 'tf_saved_model')
-
-    Args:
-        format: what is written; a format that is not among `FORMATS` has no such options.
-        given: the options and their values, which may be the defaults.
+    The options `given` may have their defaults. A format that is not among `FORMATS` has none.
     """
     for other, defaults in _OPTIONS.items():
         for name, default in defaults.items():

@@ -33,12 +33,9 @@ def can_fuse_norms(encoder: Encoder) -> bool:
 
 
 def fuse_norms(encoder: Encoder) -> None:
-    """Changes the weights and the form of an encoder permanently; its outputs stay the same.
+    """Changes an encoder that nothing else uses permanently; its outputs stay the same.
 
     The residual stream, from the embeddings to the last block's last sum, is multiplied by c.
-
-    Args:
-        encoder: an encoder that nothing else uses.
     """
     scale = _scale(encoder.config.layer_norm_eps)
     for tower in encoder.towers().values():

@@ -124,9 +124,6 @@ class HubEncoder(Service):
 
     It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
     `masked_lm_positions` besides and adds `mlm_logits`.
-
-    Raises:
-        UserError: the encoder has no pooler.
     """
 
     trains = True
@@ -155,9 +152,7 @@ class HubEncoder(Service):
         return {"serving_default": Signature(ids(), self.answer, example)}
 
     def answer(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Tensors:
-        """`sequence_output` float32 [batch, seq_len, hidden], `pooled_output` and `default`, which
-        is the same, float32 [batch, hidden].
-        """
+        """The tensors among the outputs; `default` is the same as `pooled_output`."""
         outputs = self._encode(inputs, training)
         return {name: each for name, each in outputs.items() if isinstance(each, tf.Tensor)}
 

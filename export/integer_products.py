@@ -43,15 +43,9 @@ _FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "rel
 class IntegerProduct:
     """What computes a `Linear` in integers, in a graph: its `call`.
 
-    Args:
-        linear: the layer, whose bias is used.
-        bound: the largest number of its input, after the division; larger ones are cut.
-        divisors: float32 [input_size], what the columns of the input are divided by and the rows of
-            the kernel are multiplied by; None is nothing.
-
-    Attributes:
-        kernel: int8 [input_size, units].
-        following: the product that takes the result and nothing else, which is then integers.
+    Numbers of the input are cut at `bound`. Before that its columns are divided by `divisors`,
+    float32 [input_size], which the rows of the kernel are multiplied by. `following` is the product
+    that takes the result and nothing else, which is then integers.
     """
 
     def __init__(self, linear: Linear, bound: float, divisors: np.ndarray | None = None):
@@ -104,9 +98,8 @@ class IntegerProduct:
 def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
     """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
 
-    Args:
-        encoder: an encoder in float32 of `TransformerBlock`s, which nothing else uses.
-        rows: rows of the encoder's inputs, each int32 [seq_len], like those that it will read.
+    The encoder is in float32, of `TransformerBlock`s, and nothing else uses it. The rows are like
+    those that it will read.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
     with Progress("choosing ranges", len(inputs), unit="products") as progress:
@@ -214,10 +207,6 @@ def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     """The range with the least error of the product of tokens [tokens, n], and this error.
 
     The error is the root of the mean, over tokens, of its squared share of the exact result.
-
-    >>> bound, error = _best_bound(np.eye(2, dtype=np.float32), np.float32([[1, -0.5], [0.2, 4]]))
-    >>> round(float(bound), 2), error < 0.01
-    (4.0, True)
     """
     steps, rounded = _rounded_columns(kernel)
     kernel_of_integers = rounded * steps

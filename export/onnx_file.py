@@ -25,10 +25,6 @@ def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | 
 
     It takes the encoder's inputs, int32 [batch, seq_len], and answers as a LiteRT file does. Its
     metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
-
-    Raises:
-        UserError: the file cannot do what is asked or cannot be written, or tf2onnx is not
-            installed or lacks an operation.
     """
     path = new_file(out, ".onnx", "an ONNX file")
     is_plain = inputs == "ids" and precision in (None, "float32") and model.abstain is None

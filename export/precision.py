@@ -9,11 +9,7 @@ from bert_tf.errors import UserError
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
-    """`model`, or a copy of it where it computes in another precision than asked for.
-
-    Raises:
-        UserError: an unknown precision, or a model that is not of bert_tf.
-    """
+    """`model`, or a copy of it where it computes in another precision than asked for."""
     if precision is None:
         return model
     if precision not in POLICIES:

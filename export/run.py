@@ -155,10 +155,7 @@ def _fine_tuned(
     labels: Sequence[str] | None,
     settings: dict[str, Any],
 ) -> TaskModel:
-    """The model of a checkpoint; says what a bare one leaves open.
-
-    Warns of a threshold that is not known yet.
-    """
+    """The model of a checkpoint; says what a bare one leaves open, and warns of no threshold."""
     name = checkpoint.description.model
     if registry.family_of(name) is None:
         *others, last = _kinds_without_task(checkpoint)

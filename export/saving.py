@@ -93,13 +93,8 @@ def save_hub(
 ) -> Path:
     """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them.
 
-    Args:
-        form: how it computes; nothing but the precision can be chosen.
-        max_length: tokens of a text; None is as many as the model has positions.
-
-    Raises:
-        UserError: a model without an encoder, a tokenizer or a length that do not fit it, frozen
-            weights, or a folder that exists or cannot be written.
+    Of `form` nothing but the precision can be chosen. The `max_length` None is as many tokens as
+    the model has positions, at most 128.
     """
     form = form or Form()
     encoder = getattr(model, "encoder", model)
@@ -126,11 +121,7 @@ def save(
     version: int | None = None,
     origin: Origin | None = None,
 ) -> Path:
-    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none.
-
-    Raises:
-        UserError: a version that is no number from 1, or a folder that exists or cannot be written.
-    """
+    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none."""
     checked_argument("version", version)
     folder = local_path(out)
     for name in services:
@@ -159,7 +150,7 @@ def _write(service: Service, folder: Path, origin: Origin) -> None:
     """Writes the SavedModel `folder`, which must not exist: signatures, attributes, assets, extras.
 
     The written model is loaded again and run on the signatures' examples; the model card holds its
-    answers. The caller makes the folder appear atomically.
+    answers.
     """
     signatures = service.signatures()
     functions = {name: traced(signature) for name, signature in signatures.items()}

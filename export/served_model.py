@@ -35,14 +35,11 @@ _MOST_BYTES = 2**31 - 2**26
 class Form:
     """How an export computes.
 
-    Attributes:
-        precision: "float32", "bfloat16" or "int8" (`bert_tf.export.integer_products`); None is the
-            one that the model computes in.
-        freeze: whether the weights become constants of the graph.
-        device: "cpu" places the model on the CPU, in the form that is fastest there
-            (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves the device to
-            the program that runs it.
-        calibration: rows of the encoder's inputs, by which "int8" chooses its ranges.
+    The precision is "float32", "bfloat16" or "int8" (`bert_tf.export.integer_products`), whose
+    ranges `calibration` decides; None is the one that the model computes in. With `freeze` the
+    weights become constants of the graph. The device "cpu" has the form that is fastest there
+    (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves it to the program that
+    runs the export.
     """
 
     precision: str | None = None
@@ -51,11 +48,7 @@ class Form:
     calibration: Sequence[Row] | None = None
 
     def applied(self, model: keras.Model) -> keras.Model:
-        """A model in this form, or the model itself if it is in this form already.
-
-        Raises:
-            UserError: an unknown precision, or one that the model cannot have.
-        """
+        """A model in this form, or the model itself if it is in this form already."""
         if self.precision == "int8":
             return self._of_integers(model)
         if self.calibration is not None:
@@ -108,7 +101,6 @@ class SharedModel:
         return getattr(self._model, name)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
-        """The model's outputs; it never trains."""
         return self._forward(inputs)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -120,11 +112,7 @@ class SharedModel:
 
 
 class ServedModel(SharedModel):
-    """A model as the services of an export use it, in the form that they compute in.
-
-    Raises:
-        UserError: an unknown precision, or the weights are too many for a graph.
-    """
+    """A model as the services of an export use it, in the form that they compute in."""
 
     def __init__(self, model: keras.Model, form: Form | None = None):
         self._form = form or Form()
@@ -160,9 +148,6 @@ class _Stored(keras.StatelessScope):
 
     Vectors are constants, as TensorFlow's optimizer recognizes a LayerNorm only with constants.
     Matrices are not, since a process that loads a graph copies its constants several times.
-
-    Attributes:
-        variables: the matrices; those of the model itself where it computes in their dtype.
     """
 
     def __init__(self, model: keras.Model):
@@ -184,7 +169,6 @@ class _Stored(keras.StatelessScope):
         self.variables = list(self._matrices.values())
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
-        """What stands for a weight; None for any other variable."""
         if (stored := self._matrices.get(id(variable))) is not None:
             return stored.read_value()
         vector = self._vectors.get(id(variable))
@@ -195,10 +179,8 @@ class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
     Where several functions read them each matrix is the result of a function of its own, so that
-    the file holds it once; TensorFlow dissolves these functions when it loads the graph.
-
-    Attributes:
-        readers: how many functions read them; it is set before any of them is traced, and decides.
+    the file holds it once; TensorFlow dissolves these functions when it loads the graph. The number
+    of `readers` is set before any of them is traced.
     """
 
     def __init__(self, model: keras.Model):
@@ -220,7 +202,6 @@ class _Constants(keras.StatelessScope):
         }
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
-        """The constant, in the graph that is being built."""
         if id(variable) not in self._functions:
             return None
         if self.readers == 1 or variable.ndim < 2:  # a vector is worth no function

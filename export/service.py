@@ -18,12 +18,9 @@ Tensors = dict[str, tf.Tensor]
 class Signature(NamedTuple):
     """One way to ask a SavedModel.
 
-    Attributes:
-        inputs: name -> what it takes; every input has a leading batch axis, which is None.
-        answer: a dict of the inputs -> the outputs, all [batch, ...].
-        example: one request of one row, as the values that `tf.constant` takes; it warms a server
-            up and stands in the model card.
-        is_inner: whether only bert_tf calls it; it is no signature of an export.
+    Every input has a leading batch axis, which is None, and so have the outputs of `answer`. The
+    example is one request of one row, as the values that `tf.constant` takes. Only bert_tf calls a
+    signature that is inner; it is none of an export.
     """
 
     inputs: Mapping[str, tf.TensorSpec]
@@ -32,7 +29,6 @@ class Signature(NamedTuple):
     is_inner: bool = False
 
     def example_tensors(self) -> Tensors:
-        """The example as tensors."""
         return {
             name: tf.constant(self.example[name], spec.dtype) for name, spec in self.inputs.items()
         }
@@ -41,8 +37,8 @@ class Signature(NamedTuple):
 class Service(abc.ABC):
     """One model as a SavedModel serves it.
 
-    A subclass says in `signatures` how it is asked. Its functions close over the Keras model, so a
-    SavedModel keeps only the variables and the traced functions.
+    Its functions close over the Keras model, so a SavedModel keeps only the variables and the
+    traced functions.
     """
 
     # What the model does, for the model card; None takes the task of the model's origin.
@@ -69,10 +65,9 @@ class Service(abc.ABC):
         """
 
     def assets(self) -> dict[str, str]:
-        """Name -> text of the files under `assets`.
+        """Name -> text of the files under `assets`, which are for people and other programs.
 
-        They are for people and other programs. The graph has its own copies: a server should not
-        have to look tables up.
+        The graph has its own copies: a server should not have to look tables up.
         """
         lines = {"vocab.txt": self.tokenizer.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}

@@ -68,7 +68,6 @@ class ShardedBlock(keras.layers.Layer):
         self.output_layer_norm = LayerNorm(name="output_layer_norm", dtype=dtype)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the weights for tokens [tokens, hidden]."""
         tokens = (None, input_shape[-1])
         norms = [self.attention_layer_norm, self.output_layer_norm]
         layers: list[keras.Layer] = [*self.attentions, *self.intermediates, *norms]

@@ -42,21 +42,11 @@ def embed(
 ) -> None:
     """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
 
-    Args:
-        path: a SavedModel of an embedder, or what `TextEmbedder.from_checkpoint` opens.
-        input_file: texts, one per line, or JSON lines with `text`; as for `bert-tf predict`, but
-            a file, which is read twice.
-        out: the `.npy` file, float [texts, width]; `numpy.load(out, mmap_mode="r")` opens it
-            without reading it.
-        prompt: the name of one of the model's prompts, each of which is a signature.
-        batch_size: texts of a batch (32).
-        max_length: most tokens of a text; None is as many as the model says.
-        dtype: one of `DTYPES`, of vectors of "float32".
-        truncate_dim, vectors: as for `TextEmbedder`; None is as the model says.
-
-    Raises:
-        UserError: no model or file there, a line that is no text, a model that gives no vectors or
-            does not have the prompt, or `out` cannot be written.
+    `path` is a SavedModel of an embedder, or what `TextEmbedder.from_checkpoint` opens.
+    `input_file` is read twice. `numpy.load(out, mmap_mode="r")` opens the result, float [texts,
+    width], without reading it. `prompt` names one of the model's prompts, each of which is a
+    signature. `dtype` is of vectors of "float32". For None, `max_length`, `truncate_dim` and
+    `vectors` are as the model says.
     """
     for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
         if value is not None and value < 1:
@@ -115,7 +105,7 @@ def embed(
 
 
 def _open(path: str, **settings: Any) -> tuple[Answers, str]:
-    """The model, and a digest that is another one where the vectors may be others."""
+    """The model, and a digest that changes whenever the vectors may change."""
     digest = hashlib.sha256()
 
     def check_none(kind: str) -> None:

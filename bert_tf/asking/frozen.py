@@ -35,42 +35,18 @@ _REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*
 
 
 def frozen_kind(path: str | os.PathLike) -> str | None:
-    """What kind of export `path` names; None if it is none.
-
-    >>> frozen_kind("model.tflite"), frozen_kind("runs/reviews")
-    ('LiteRT file', None)
-    """
+    """What kind of export `path` names; None if it is none."""
     if Path(path).suffix == lite_file.SUFFIX:
         return _LITE_FILE
     return _SAVED_MODEL if is_saved_model(path) else None
 
 
 class FrozenTask(Answers):
-    """A SavedModel or a LiteRT file of a task.
+    """A SavedModel or a LiteRT file that answers as the task model of which it was exported.
 
-    It answers as the task model that it was exported from does, and cannot be trained.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer, load
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> model = NextSentence(Encoder(config), tokenizer, max_length=8)
-    >>> model.export("model.tflite", format="litert")
-    >>> file = load("model.tflite")
-    >>> type(file).__name__
-    'FrozenTask'
-    >>> bool(abs(file.predict(("cat", "cat")) - model.predict(("cat", "cat"))) < 1e-5)
-    True
-
-    Args:
-        path: the folder or the file, for messages.
-        saved: the SavedModel; None for a LiteRT file.
-        model: a model of the task, without weights, that makes inputs of strings and answers of
-            what the export computes; None for a SavedModel that takes strings.
-        network: runs the LiteRT file.
-
-    Attributes:
-        path, model, network: as above.
-        kind: what the export is, in words.
+    `saved` is None for a LiteRT file, which `network` runs. `model` is a model of the task, without
+    weights, that makes inputs of strings and answers of what the export computes; it is None for a
+    SavedModel that takes strings. `kind` says in words what the export is.
     """
 
     def __init__(
@@ -87,12 +63,6 @@ class FrozenTask(Answers):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """The export at `path`.
-
-        Raises:
-            UserError: it is damaged, of a later version of bert_tf, or a LiteRT file of another
-                program.
-        """
         if frozen_kind(path) == _SAVED_MODEL:
             return cls.of(SavedModel.load(path))
         content, record, vocabulary = lite_file.read(path)
@@ -130,11 +100,7 @@ class FrozenTask(Answers):
         return self._saved.record.model.get("settings", {}) if self._saved.record else {}
 
     def task_class(self) -> Any:
-        """The class of the task model that was exported.
-
-        Raises:
-            UserError: bert_tf has no such class, or the SavedModel returns other outputs.
-        """
+        """The class of the task model that was exported."""
         if self._saved is None or self.model is not None:
             return type(self.model)
         outputs, record = self._saved.output_names(), self._saved.record
@@ -164,17 +130,7 @@ class FrozenTask(Answers):
         verbose: int | str = "auto",
         **columns: Any,
     ) -> Any:
-        """Answers in Python values; see `TaskModel.predict`.
-
-        Args:
-            x: the inputs, as `predict` of the task model takes them.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            **columns: the inputs by their names, and the options of the task model.
-
-        Raises:
-            UserError: the model does not take such inputs, or is of no task.
-        """
+        """Answers in Python values; see `TaskModel.predict`."""
         if self._saved is None:
             with self._explained():
                 return self.model.predict(x, batch_size, verbose, **columns)
@@ -190,11 +146,7 @@ class FrozenTask(Answers):
         return cls.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
-        """Tensors in, a dict of tensors out; see `TaskModel.serve`.
-
-        Raises:
-            UserError: an input is missing.
-        """
+        """Tensors in, a dict of tensors out; see `TaskModel.serve`."""
         name = "serving_default"
         if self._saved is not None:
             dtypes = {key: spec.dtype for key, spec in self._saved.specs(name).items()}
@@ -214,11 +166,7 @@ class FrozenTask(Answers):
     def similarity(
         self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
-        """How alike texts or vectors are; see `TextEmbedder.similarity`.
-
-        Raises:
-            UserError: as there, or the model gives no vectors.
-        """
+        """How alike texts or vectors are; see `TextEmbedder.similarity`."""
         owner = self.model if self._saved is None else self._saved.loaded
         compare = getattr(owner, "similarity", None)
         if compare is None:
@@ -230,11 +178,7 @@ class FrozenTask(Answers):
         return self.task_class().compared(self, compare, a, b, batch_size, verbose)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """The official metrics on strings; see `evaluate` of the task model.
-
-        Raises:
-            UserError: as there, or the export takes strings, so that it gives no logits.
-        """
+        """The official metrics on strings; see `evaluate` of the task model."""
         if self.model is None:
             self._only_predicts()
         with self._explained():
@@ -255,7 +199,6 @@ class FrozenTask(Answers):
 
     @property
     def unread(self) -> str:
-        """See `TaskModel.unread`."""
         return self._unweighted.unread
 
     @functools.cached_property
@@ -288,7 +231,6 @@ class FrozenTask(Answers):
             raise UserError(f"{self.path}: {found[1] or found[2]}") from None
 
     def _only_predicts(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: an export cannot do this."""
         raise UserError(
             f"{self.path} is a {self.kind}, which can only predict; load the run or the checkpoint "
             "that it was exported from"

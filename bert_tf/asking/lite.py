@@ -20,17 +20,7 @@ _DTYPES = {tf.float32: np.float32, tf.int32: np.int32, tf.int8: np.int8}
 
 
 class LiteModel:
-    """A LiteRT file, whose signatures run one at a time.
-
-    Args:
-        path: names the file in messages.
-        model: the file.
-        lengths: tokens of a row, of each signature.
-        form: what the file answers.
-
-    Raises:
-        UserError: the file cannot be run, or does not answer so.
-    """
+    """A LiteRT file, whose signatures, one for each of the `lengths`, run one at a time."""
 
     # Whether the file has operations of TensorFlow Text.
     with_text = False
@@ -66,21 +56,16 @@ class LiteModel:
                 raise UserError(f"{path} does not answer as its description says; export it again")
 
     def answer(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the signature for rows of `length` tokens answers."""
         with self._lock:
             return without_nan(self._runners[length](**given), self._path)
 
 
 class LiteNetwork(LiteModel):
-    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits.
-
-    Its form is a `DeviceForm`.
-    """
+    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits."""
 
     reads_rows: ClassVar[bool] = True
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
-        """What the `call` of the model returns, for the encoder's inputs [..., seq_len]."""
         features = [tf.cast(inputs[name], tf.int32) for name in INPUTS]
         rows = [tf.reshape(each, [-1, tf.shape(each)[-1]]) for each in features]
         specs = self._form.outputs
@@ -96,7 +81,6 @@ class LiteNetwork(LiteModel):
     fill_gaps = __call__
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` itself."""
         return compute
 
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -127,10 +111,7 @@ def _fitted(values: np.ndarray, spec: tf.TensorSpec, width: int) -> np.ndarray:
 
 
 class LiteStrings(LiteModel):
-    """Runs a LiteRT file that takes strings, and answers as `serving_default` does.
-
-    It has one length, and its form is a `StringsForm`.
-    """
+    """Runs a LiteRT file that takes strings, in its one length."""
 
     with_text = True
 
@@ -147,7 +128,6 @@ class LiteStrings(LiteModel):
         return other.ask
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """The outputs of a signature for rows, [rows, ...]."""
         if signature != "serving_default":
             raise UserError(
                 f"{self._path} takes strings, and has no signature {signature!r}; export a file "

@@ -26,13 +26,8 @@ def mine(
 ) -> None:
     """Writes a JSON line for each pair: `query`, `positive` and `negatives`, a list.
 
-    All lists have the same length, so that `task: embedding` reads the file, and `task: reranking`
-    too. Questions with fewer negatives are left out, and their number is printed. The arguments
-    are those of `bert-tf mine --help`, and of `mine_negatives`.
-
-    Raises:
-        UserError: as `mine_negatives`; the model gives no vectors, a file has another form, or no
-            question has enough negatives.
+    All lists have the same length, so that `task: embedding` and `task: reranking` read the file.
+    Questions with fewer negatives are left out, and their number is printed.
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")

@@ -41,18 +41,8 @@ def run(
 ) -> None:
     """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
 
-    Args:
-        path: what `bert_tf.load` opens.
-        texts: texts, for a signature of one text.
-        input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
-            text; "-" is standard input.
-        output_file: where to write, a file, a device or a pipe; None is standard output.
-        signature: how the model is asked.
-        options: those of `predict` of the task model, such as `abstain`.
-
-    Raises:
-        UserError: no model or signature there, an option that the model does not have, or a line
-            that does not fit its inputs.
+    Texts, and plain lines, are for a signature of one text. The file "-" is standard input, and the
+    output None is standard output. The options are those of `predict` of the task model.
     """
     model, padded = _load(path, options or {})
     ranks = model.ranks(signature)
@@ -111,10 +101,7 @@ def _answered(
     done: int,
     progress: Progress,
 ) -> list[str]:
-    """The JSON lines of one block, before which so many lines are done.
-
-    Batches hold rows of similar length.
-    """
+    """The JSON lines of one block, before which `done` lines are done."""
     (rows, last_line), ranks = block, model.ranks(signature)
     written = [""] * len(rows)
     for chosen, outputs in batches(model, signature, rows, verbose=0):
@@ -134,14 +121,7 @@ def answers(
     """The answer to each row of a batch as JSON data, its outputs sorted by name.
 
     A batch is as wide as the longest list in it. Here a list ends where the row's own does, so that
-    an answer does not depend on the rows that happened to be asked with it. Offsets are turned into
-    characters.
-
-    Args:
-        outputs: what the model answers, each [batch, ...].
-        rows: what was asked.
-        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
-        padded: `Record.lists` of the model; None where they are not known.
+    an answer does not depend on the rows of its batch. Offsets become those of characters.
     """
     lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}

@@ -230,10 +230,6 @@ def operation_libraries() -> list[Path]:
     """The libraries with the operations of TensorFlow Text.
 
     Their folder is not documented (TensorFlow Text 2.20 and 2.21).
-
-    Raises:
-        UserError: TensorFlow Text is not installed.
-        ImportError: its libraries are in another folder.
     """
     package = importlib.util.find_spec("tensorflow_text")
     if package is None or not package.submodule_search_locations:
@@ -272,12 +268,7 @@ def not_loaded(path: str, error: Exception) -> UserError:
 
 
 def _checked(library: ctypes.CDLL, function: Any, *arguments: Any) -> Any:
-    """What a function returns whose last argument is a `TF_Status`.
-
-    Raises:
-        MemoryError: there is too little memory.
-        _StatusError: the status is another error.
-    """
+    """What a function returns whose last argument is a `TF_Status`; raises its error."""
     status = c_void_p(library.TF_NewStatus())
     try:
         result = function(*arguments, status)

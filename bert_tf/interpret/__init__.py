@@ -27,20 +27,9 @@ def inspect(
 ) -> Path:
     """Writes a page about a run, or about an encoder.
 
-    Args:
-        path: a run folder, a `.keras` file, or a checkpoint of any format with its vocabulary; the
-            dev data are those of a run.
-        rows: the texts to look at, each by the names of the model's inputs as `bert-tf predict`
-            has them: text; text_a, text_b; question, context; context, choices; query, passages.
-        out: the page, which ends in .html; None is `inspect.html` in the run folder.
-        dev_rows: how many rows of the dev data to take.
-        input_file: more texts, as `bert-tf predict --input` reads them.
-
-    Returns:
-        The page.
-
-    Raises:
-        UserError: `path` is nothing of the kind, takes other texts, or `out` cannot be written.
+    `path` is a run folder, whose dev data are shown, a `.keras` file, or a checkpoint of any format
+    with its vocabulary. `rows`, and those of `input_file`, are the texts to look at, by the names
+    of the inputs of `bert-tf predict`. `out` is None for `inspect.html` in the run folder.
     """
     subject = Subject.load(path)
     out = _place(subject, out)
@@ -114,11 +103,7 @@ def _intro(subject: Subject) -> str:
 
 
 def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None]) -> list[Row]:
-    """The rows of some columns by their names; a column that is None is left out.
-
-    Raises:
-        UserError: columns of different length.
-    """
+    """The rows of some columns by their names; a column that is None is left out."""
     given = {name: values for name, values in columns.items() if values is not None}
     counts = {name: len(values) for name, values in given.items()}
     if len(set(counts.values())) > 1:

@@ -18,12 +18,7 @@ _ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
-    """A rectangle for points of two numbers.
-
-    Attributes:
-        low, high: float [2], the numbers at its corners.
-        width, height: pixels.
-    """
+    """A rectangle of pixels for points of two numbers: float [2] are those at its corners."""
 
     low: np.ndarray
     high: np.ndarray

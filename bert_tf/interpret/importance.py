@@ -26,12 +26,10 @@ _MOST_TOKENS = 4096
 
 
 class Importances(NamedTuple):
-    """What the tokens of one input add to an output.
+    """What the tokens of one input add to the output that `of` says in words.
 
-    Attributes:
-        of: the output, in words.
-        values: float32 [tokens]; of [CLS] and [SEP], which stay in the blank input, 0.
-        change: output of the input less that of the blank one.
+    `values`, float32 [tokens], are 0 for [CLS] and [SEP], which the blank input has too. `change`
+    is the output of the input less that of the blank one.
     """
 
     of: str
@@ -47,13 +45,10 @@ def importances(
     score: Callable[[Inputs], tf.Tensor],
     points: int = _POINTS,
 ) -> list[Importances]:
-    """Integrated gradients of some outputs, whose names are words.
+    """Integrated gradients of some outputs, from `blank` to `inputs`, each int32 [1, tokens].
 
-    Args:
-        encoder: the encoder inside the model.
-        inputs, blank: its inputs, and those to compare with, each int32 [1, tokens], not padded.
-        score: float32 [rows, outputs] for inputs [rows, tokens]; runs the model on `encoder`.
-        points: how many gradients each integral is made of.
+    `score` runs the model on `encoder`: inputs [rows, tokens] -> float32 [rows, outputs]. Each
+    integral is made of `points` gradients.
     """
     encoded = (encoder.encode(each, training=False) for each in (blank, inputs))
     start, end = (each.layout.restore(each.embeddings)[0] for each in encoded)
@@ -77,10 +72,7 @@ def importances(
 def _gradients(
     encoder: Encoder, inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
 ) -> tf.Tensor:
-    """The gradients of the outputs by the embeddings' vectors, at some of them.
-
-    These are float32 [rows, tokens, hidden], the gradients [outputs, rows, tokens, hidden].
-    """
+    """Gradients [outputs, rows, tokens, hidden] at embeddings, float32 [rows, tokens, hidden]."""
     repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
     with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(vectors)
@@ -114,9 +106,6 @@ def blanked(inputs: Inputs, mask_id: int, kept: tuple[int, ...]) -> Inputs:
 
 
 def log_odds(logits: tf.Tensor, place: int) -> tf.Tensor:
-    """log(p / (1 - p)) of one class: float32 [rows, classes] -> [rows].
-
-    Of two classes this is the difference of their logits.
-    """
+    """log(p / (1 - p)) of one class: float32 [rows, classes] -> [rows]."""
     others = tf.concat([logits[:, :place], logits[:, place + 1 :]], axis=-1)
     return logits[:, place] - tf.reduce_logsumexp(others, axis=-1)

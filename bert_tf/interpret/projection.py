@@ -13,8 +13,7 @@ from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 def plane_of(vectors: np.ndarray) -> Any:
     """The two directions in which three or more vectors, float [vectors, hidden], differ most.
 
-    It is a `PCA` of scikit-learn, fitted in float64. An axis may point either way; here its largest
-    part is positive.
+    It is a `PCA` of scikit-learn, whose axes have a positive largest part.
     """
     from sklearn.decomposition import PCA
 

@@ -55,9 +55,9 @@ def by_number(
     note: str,
     found: str,
 ) -> list[PageSection]:
-    """The projection of float32 [points, hidden], and what was predicted against what was given.
+    """The projection of float32 [points, hidden], and predicted against given float [points].
 
-    Both are float [points]. `found` says in words how good the predictions are.
+    `found` says in words how good the predictions are.
     """
     titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
     low, high = float(given.min()), float(given.max())
@@ -111,9 +111,7 @@ def projection(
 def classes(
     names: Sequence[str], probabilities: np.ndarray, given: np.ndarray, what: str
 ) -> list[PageSection]:
-    """Confusions and calibration of float32 [predictions, classes], of which int [predictions] are
-    right.
-    """
+    """Confusions and calibration of float32 [predictions, classes]; given are int [predictions]."""
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
     note = f"{right.mean():.1%} of {len(given)} {what} are right."

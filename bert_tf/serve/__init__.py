@@ -32,17 +32,10 @@ def serve(
     allow: Sequence[str] = (),
     limits: Limits = Limits(),  # noqa: B008
 ) -> None:
-    """Serves models until the process is stopped.
+    """Serves models (see `bert_tf.serve.models.sources`) until the process is stopped.
 
-    Args:
-        models: see `bert_tf.serve.models.sources`.
-        host: the address to listen at.
-        port: the port; 0 takes a free one.
-        allow: names that clients may use for the server, besides those of this machine.
-        limits: what a request may cost.
-
-    Raises:
-        UserError: a model cannot be loaded, or the address is in use.
+    The port 0 takes a free one. `allow` are names that clients may use for the server, besides
+    those of this machine.
     """
     server = Server(sources(models), limits)
     with _listening(host, port) as listener:

@@ -46,14 +46,7 @@ _ROWS = (1, 2, 4, 8, 16, 32)
 
 
 class Limits(NamedTuple):
-    """What a request may cost.
-
-    Attributes:
-        most_bytes: of a body.
-        most_rows: of a request.
-        most_waiting: rows of all requests that wait for a model.
-        body_seconds: in which a body must arrive.
-    """
+    """What a request may cost: bytes and rows of one, rows that wait, and seconds for a body."""
 
     most_bytes: int = 8 * 2**20
     most_rows: int = 1024
@@ -66,22 +59,14 @@ class _ClientGone(Exception):
 
 
 class _WithInfinity(JSONResponse):
-    """JSON that may contain NaN and Infinity, as TensorFlow Serving's does."""
+    """JSON that may contain NaN and Infinity, as TensorFlow Serving sends it."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Server:
-    """All that the addresses of a server share.
-
-    Args:
-        found: the models.
-        limits: what a request may cost.
-
-    Attributes:
-        models: the models with their versions.
-    """
+    """All that the addresses of a server share."""
 
     def __init__(self, found: Sequence[Source], limits: Limits = Limits()):  # noqa: B008
         self._limits = limits
@@ -105,9 +90,8 @@ class Server:
     def app(self, hosts: Sequence[str] | None) -> ASGIApp:
         """The server as an application of ASGI.
 
-        Args:
-            hosts: names that clients may use for it, besides those of this machine and addresses
-                in numbers; None takes every name.
+        `hosts` are names that clients may use for it, besides those of this machine and addresses
+        in numbers; None takes every name.
         """
         routes = [
             Route("/", self._page),
@@ -125,7 +109,6 @@ class Server:
         return _Guard(app, hosts, self._count)
 
     def close(self) -> None:
-        """Answers what waits, and ends all threads."""
         self.models.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -143,12 +126,7 @@ class Server:
         self._seconds.labels(path).observe(seconds)
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        """The JSON object that a request sends.
-
-        Raises:
-            HTTPException: it is too large, or arrives too slowly.
-            UserError: it is none.
-        """
+        """The JSON object that a request sends."""
         most = self._limits.most_bytes
         too_large = HTTPException(413, f"the body has more than {most:,} bytes; send fewer rows")
         declared = request.headers.get("content-length", "0")
@@ -444,11 +422,7 @@ class Server:
 
 
 async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
-    """The result, unless the client goes away first.
-
-    Raises:
-        _ClientGone: it did.
-    """
+    """The result, unless the client goes away first."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -30,7 +30,7 @@ class QueueClosed(Exception):
 
 
 class _Row(NamedTuple):
-    """A row that waits: it is row `place` of its request."""
+    """Row `place` of a request, which waits."""
 
     request: "_Request"
     place: int
@@ -61,21 +61,9 @@ class BatchQueue:
     Nothing waits for a batch to fill: what has arrived while the model computed is the next batch.
     The row that waited longest is always part of it, with those that are about as long.
 
-    >>> queue = BatchQueue(lambda signature, columns: {"twice": 2 * columns["x"]})
-    >>> queue.submit("serving_default", {"x": np.array([1, 2])}, [1, 1]).result()
-    {'twice': array([2, 4])}
-    >>> queue.close()
-
-    Args:
-        compute: returns the outputs, each [batch, ...], for a signature and its columns.
-        lists: the outputs that are padded to the longest list of a batch, by signature, as
-            `Record.lists` has them. None computes each request by itself.
-        most_rows: rows of a batch.
-        most_waiting: rows that may wait.
-        computed: is called with the number of rows of each batch, for statistics.
-
-    Attributes:
-        waiting: how many rows wait.
+    `compute` returns the outputs, each [batch, ...], for a signature and its columns. `lists` are
+    those that are padded to the longest list of a batch, by signature, as `Record.lists` has them;
+    None computes each request by itself. `computed` gets the number of rows of each batch.
     """
 
     def __init__(
@@ -99,18 +87,10 @@ class BatchQueue:
         return len(self._rows)
 
     def submit(self, signature: str, columns: Columns, lengths: Sequence[int]) -> Future[Outputs]:
-        """What the outputs of some rows will be, each [rows, ...].
+        """What the outputs of one row or more will be, each [rows, ...]; `lengths` have any unit.
 
-        A future that is cancelled gives the places of its rows to others.
-
-        Args:
-            signature: how the model is asked.
-            columns: one row or more.
-            lengths: how long each row is, in any unit.
-
-        Raises:
-            QueueFull: too many rows wait. A request that finds none waiting is always accepted.
-            QueueClosed: the queue was closed.
+        A future that is cancelled gives the places of its rows to others. A request that finds none
+        waiting is always accepted.
         """
         request = _Request(signature, columns, lengths, joins=self._lists is not None)
         with self._changed:
@@ -123,7 +103,6 @@ class BatchQueue:
         return request.future
 
     def close(self) -> None:
-        """Answers what waits, and ends the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -56,14 +56,11 @@ class NotReady(UserError):
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where the versions of a model are.
+    """Where the versions of a model are: a SavedModel, a folder of versions, or what can be
+    exported.
 
-    Attributes:
-        name: what requests call the model.
-        path: a SavedModel, a folder of versions, or anything that can be exported.
-        newest: how many of the newest versions are loaded; 0 is all.
-        numbers: these versions are loaded instead; () leaves it to `newest`.
-        labels: names of versions.
+    As many of the newest versions are loaded as `newest` says, 0 being all, or those of `numbers`.
+    `labels` are names of versions.
     """
 
     name: str
@@ -87,12 +84,8 @@ class Source:
 def sources(models: Sequence[str]) -> list[Source]:
     """What the arguments of `bert-tf serve` name.
 
-    Args:
-        models: each is a path or a name on the Hugging Face Hub, NAME=PATH, or a file NAME.config
-            with TensorFlow Serving's ModelServerConfig.
-
-    Raises:
-        UserError: a path is missing, a file is damaged, or two models have the same name.
+    Each is a path or a name on the Hugging Face Hub, NAME=PATH, or a file NAME.config with
+    TensorFlow Serving's ModelServerConfig.
     """
     found: list[Source] = []
     for each in models:
@@ -158,20 +151,7 @@ class Servable(Answers):
     """A version of a model that is loaded.
 
     It answers as `bert_tf.load` of its folder does, but its rows may be computed together with
-    those of other requests.
-
-    Args:
-        name: of the model.
-        number: of the version.
-        path: its folder.
-        queue: makes the queue of what the version computes.
-
-    Attributes:
-        name, number, path: as above.
-        queue: what waits to be computed.
-        saved: the export.
-        task: the export as a model of its task.
-        signature_defs: the signatures as `saved_model.pb` has them.
+    those of other requests. `queue` makes the queue of what it computes.
     """
 
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
@@ -227,7 +207,6 @@ class Servable(Answers):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings of the model that was exported; {} if the export does not say."""
         return self.task.settings
 
     def description(self) -> dict[str, Any]:
@@ -265,8 +244,10 @@ class Servable(Answers):
         return max(column.size for column in texts)
 
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Which tokens a row has: the pieces of each text, their number with [CLS] and [SEP] in the
-        longest input of the model, and how many of them it does not read.
+        """Which tokens a row has.
+
+        These are the pieces of each text, their number with [CLS] and [SEP] in the longest input of
+        the model, and how many of them it does not read.
         """
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
@@ -313,13 +294,7 @@ class Servable(Answers):
     ) -> list[Any]:
         """The answers of the task model's `predict`, as JSON data.
 
-        Args:
-            rows: the inputs by their names.
-            options: those of `predict`, such as `top_k`.
-            asking: through which rows that wait can be given up.
-
-        Raises:
-            UserError: the rows or the options are not what the model takes.
+        `asking` lets rows that wait be given up.
         """
         if self.kind is None:
             raise UserError(
@@ -361,11 +336,7 @@ class Servable(Answers):
 
 
 class Asking(Answers):
-    """A servable for one request, which can give up the rows that wait.
-
-    Args:
-        servable: what answers.
-    """
+    """A servable for one request, which can give up the rows that wait."""
 
     def __init__(self, servable: Servable):
         self._servable, self._given_up = servable, False
@@ -450,10 +421,7 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 class _Version:
     """A version as `model_version_status` shows it.
 
-    Attributes:
-        number, state, error: what is shown.
-        servable: the version while it is loaded.
-        files: the state of its files when it could not be loaded.
+    `files` are the state of its files when it could not be loaded.
     """
 
     number: int
@@ -470,15 +438,7 @@ def _state_of(folder: Path) -> frozenset:
 
 
 class Models:
-    """All models of a server. A thread looks for new versions and loads them.
-
-    Args:
-        found: where they are.
-        queue: makes the queue of a version.
-
-    Attributes:
-        sources: by the names of the models.
-    """
+    """All models of a server, by name. A thread looks for new versions and loads them."""
 
     def __init__(self, found: Sequence[Source], queue: Callable[..., BatchQueue] = BatchQueue):
         self.sources = {source.name: source for source in found}
@@ -488,11 +448,7 @@ class Models:
         self._files = contextlib.ExitStack()
 
     def prepare(self) -> None:
-        """Exports what is no SavedModel yet, to folders that `close` removes.
-
-        Raises:
-            UserError: something cannot be exported.
-        """
+        """Exports what is no SavedModel yet, to folders that `close` removes."""
         for name, source in self.sources.items():
             if not frozen_kind(source.path):
                 self.sources[name] = dataclasses.replace(source, path=self._exported(source))
@@ -515,11 +471,7 @@ class Models:
         return str(folder)
 
     def load(self) -> None:
-        """Loads the versions that are there now.
-
-        Raises:
-            UserError: a model has none that can be loaded.
-        """
+        """Loads the versions that are there now; raises UserError for a model without any."""
         for name, source in self.sources.items():
             self.refresh(name)
             states = self._versions[name].values()
@@ -574,12 +526,7 @@ class Models:
     ) -> Servable:
         """A loaded version: the one of a number or of a label, or the newest.
 
-        Args:
-            name: None is the only model.
-
-        Raises:
-            NotFound: there is none.
-            NotReady: it is being loaded.
+        The name None is the only model.
         """
         if name is None and len(self.sources) == 1:
             (name,) = self.sources
@@ -610,11 +557,7 @@ class Models:
                 yield self.find(name)
 
     def status(self, name: str, number: int | None = None) -> list[dict[str, Any]]:
-        """`model_version_status` of a model, the newest version first, or of one of its versions.
-
-        Raises:
-            NotFound: there is no such model or version.
-        """
+        """`model_version_status` of a model, its newest version first, or of one version."""
         found = list(self._versions.get(name, {}).values())
         if name in self.sources and not found and number is None:
             found = [_Version(1, "START")]

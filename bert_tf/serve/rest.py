@@ -26,13 +26,7 @@ _MOST_AXES = 32
 
 
 class Question(NamedTuple):
-    """What a body asks.
-
-    Attributes:
-        signature: how the model is asked.
-        columns: the inputs by their names, each [batch, ...].
-        by_row: whether the body has rows, which the answer then has too.
-    """
+    """What a body asks. If it has rows, so has the answer."""
 
     signature: str
     columns: dict[str, np.ndarray]
@@ -40,14 +34,7 @@ class Question(NamedTuple):
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body.
-
-    >>> parsed(b'{"instances": ["a"]}')
-    {'instances': ['a']}
-
-    Raises:
-        UserError: it is none.
-    """
+    """The JSON object of a body."""
     try:
         found = json.loads(body.decode())
         if b"\\u" in body:  # half of a surrogate pair, perhaps, which no answer could repeat
@@ -62,16 +49,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Question:
     """What a body of the predict API asks, given as rows ("instances") or columns ("inputs").
 
-    >>> specs = {"serving_default": {"text": tf.TensorSpec([None], tf.string, "text")}}
-    >>> question({"instances": [{"text": "a"}, {"text": "b"}]}, specs).columns
-    {'text': array([b'a', b'b'], dtype=object)}
-
-    Args:
-        body: the request.
-        signatures: name -> the inputs of each signature.
-
-    Raises:
-        UserError: there is no such signature, or its inputs are not those of the request.
+    `signatures` has the inputs of each signature.
     """
     name = body.get("signature_name", "serving_default")
     specs = signatures.get(name) if isinstance(name, str) else None
@@ -103,14 +81,7 @@ def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Questi
 
 
 def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
-    """The body of an answer: {"predictions": rows} or {"outputs": columns}.
-
-    >>> answer({"score": np.array([0.5], "float32")}, by_row=True)
-    {'predictions': [0.5]}
-
-    Raises:
-        UserError: the answer is to have rows, and the outputs have none.
-    """
+    """The body of an answer: {"predictions": rows} or {"outputs": columns}."""
     columns = {
         name: _in_base64(values)
         if name.endswith(_BYTES) and np.asarray(values).dtype.kind in "OS"
@@ -193,9 +164,5 @@ def _unnamed(values: dict[str, Any]) -> Any:
 
 
 def rows_of_text(texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """The column of a model of one text.
-
-    >>> rows_of_text(["a"])
-    {'text': array([b'a'], dtype=object)}
-    """
+    """The column of a model of one text."""
     return {"text": np.array([encoded(text) for text in texts], object)}

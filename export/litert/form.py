@@ -23,12 +23,9 @@ _LEAST, _BESIDE_QUESTION = 5, 4
 class LiteForm:
     """How a LiteRT file computes.
 
-    Attributes:
-        precision: "float32"; "float16" stores the weights in half the size; "int8" stores them in a
-            quarter and computes products in int8.
-        lengths: tokens of a row, for each signature; None is the `max_length` of the model.
-        inputs: "ids" takes ids, mask and segments; "strings" takes texts.
-        calibration: with "int8", texts from which the ranges of the products' inputs are found.
+    "float16" stores the weights in half the size; "int8" stores them in a quarter and computes
+    products in int8, whose ranges `calibration` decides. `lengths` are the tokens of a row, for
+    each signature; None is the `max_length` of the model.
     """
 
     precision: str = "float32"
@@ -37,12 +34,7 @@ class LiteForm:
     calibration: Sequence[Row] | None = None
 
     def checked(self, model: Any) -> "LiteForm":
-        """This form with the lengths for a model.
-
-        Raises:
-            UserError: an unknown precision, a calibration without int8, lengths that the model
-                does not have, or any number of windows.
-        """
+        """This form with the lengths for a model."""
         if self.precision not in LITE_PRECISIONS:
             raise UserError(
                 f"unknown precision {self.precision!r} for a LiteRT file; choose one of "
@@ -107,15 +99,12 @@ class LiteForm:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceForm:
-    """A model of one task as a device calls it.
+    """A model of one task as a device calls it, with operations and static shapes of LiteRT.
 
-    Attributes:
-        outputs: name -> what it is, [batch, ...]; an axis of unknown size after that is the axis of
-            the tokens.
-        answer: the encoder's inputs, int32 [1, seq_len] -> the outputs. It uses operations that
-            LiteRT has, and static shapes.
-        restore: (the outputs, the encoder's inputs), any batch, -> what the model's `call` returns,
-            from which Python makes the same answers as from the model itself.
+    An axis of unknown size in `outputs`, after that of the batch, is the axis of the tokens.
+    `answer` takes the encoder's inputs, int32 [1, seq_len]. `restore` takes the outputs and the
+    inputs of any batch; it returns what the model's `call` returns, from which Python makes the
+    same answers as from the model itself.
     """
 
     outputs: Mapping[str, tf.TensorSpec]
@@ -127,13 +116,9 @@ class DeviceForm:
 class StringsForm:
     """A model of one task as a device calls it with texts.
 
-    Attributes:
-        inputs: names of the texts of a request.
-        outputs: as in `DeviceForm`, of a request.
-        answer: (each text, string [1], a `LiteTokenizer`, tokens of a row) -> the outputs.
-        requests: a row as `predict` has it -> the requests that it takes.
-        respond: (the outputs of all requests, [requests, ...], the rows) -> the outputs of
-            `serving_default`, [rows, ...].
+    `answer` takes each text, string [1], a `LiteTokenizer` and the tokens of a row. `requests`
+    takes a row as `predict` has it. `respond` takes the outputs of all requests, [requests, ...],
+    and the rows; it returns the outputs of `serving_default`, [rows, ...].
     """
 
     inputs: Sequence[str]
@@ -147,11 +132,7 @@ def of_scores(model: Any, *axes: int | None) -> DeviceForm:
     """A file that answers `scores`, what `call` of a task model computes, and what follows from it.
 
     These are the numbers among the outputs of `decode`. If one of them is what `call` computes, it
-    keeps its name.
-
-    Args:
-        model: the task model.
-        *axes: of `scores`, [batch, *axes], as `output` takes them.
+    keeps its name. The scores are [batch, *axes].
     """
 
     def numbers(scores: tf.Tensor) -> Tensors:
@@ -180,9 +161,5 @@ def of_packed(form: DeviceForm, names: Sequence[str], cut: Cut = "end") -> Calla
 
 
 def output(*axes: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:
-    """An output, [batch, *axes].
-
-    >>> output(3).shape
-    TensorShape([None, 3])
-    """
+    """An output, [batch, *axes]."""
     return tf.TensorSpec([None, *axes], dtype)

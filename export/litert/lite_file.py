@@ -23,15 +23,7 @@ _DESCRIPTIONS = {
 
 
 def read(path: str | os.PathLike) -> tuple[bytes, Record, tuple[str, ...]]:
-    """What the file at `path` holds.
-
-    Returns:
-        The whole file, which an interpreter takes; what it says about its model; and the pieces of
-        its tokenizer.
-
-    Raises:
-        UserError: there is no such file, it is damaged, or bert_tf did not write it.
-    """
+    """A whole file, which an interpreter takes, its record, and the pieces of its tokenizer."""
     content, settings, files = metadata.read(path)
     vocabulary = tuple(files.get(VOCABULARY_FILE, "").removesuffix("\n").split("\n"))
     return content, Record.from_dict(settings, path), vocabulary

@@ -45,10 +45,7 @@ _FLOAT32, _INT32, _UINT8 = 0, 2, 3
 def obstacle(model: bytes, tokenizer: TokenizerSettings) -> str | None:
     """Why MediaPipe's text tasks cannot run a model, in a sentence; None if they can.
 
-    Args:
-        model: what TensorFlow's converter returned, or `with_metadata`.
-        tokenizer: how the model's tokenizer reads texts. Special tokens in a text and very long
-            words, which MediaPipe always splits, are no obstacle.
+    Special tokens in a text and very long words, which MediaPipe always splits, are no obstacle.
     """
     subgraphs = FlatTable.root(model).tables(_SUBGRAPHS)
     if not tokenizer.lower_case:

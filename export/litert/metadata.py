@@ -69,24 +69,13 @@ def with_metadata(
     outputs: Texts,
     for_mediapipe: bool = True,
 ) -> bytes:
-    """Adds metadata and files to a `.tflite` model.
+    """Adds metadata and files, texts by name, to a `.tflite` model of less than 2 GB.
 
     The bytes of `model` stay as they are but for the order of its outputs, behind a new header;
-    weights keep their alignment.
-
-    Args:
-        model: what TensorFlow's converter returned, of less than 2 GB.
-        settings: what `read` returns, of the types of JSON.
-        files: texts by name.
-        about: the name and the description of the model that tools show.
-        inputs, outputs: those of the first subgraph with a sentence for people. MediaPipe finds
-            BERT's inputs by the names `ids`, `mask` and `segment_ids`. The outputs get this order,
-            since apps that run a file in MediaPipe read the first one.
-        for_mediapipe: whether MediaPipe may tokenize with `vocab.txt`, if that is there. Without a
-            tokenizer it refuses the file.
-
-    Raises:
-        ValueError: the first subgraph has no signature, or other inputs or outputs.
+    weights keep their alignment. `settings` are JSON, which `read` returns. Tools show `about`, a
+    name and a description, and the sentences of `inputs` and `outputs`. The outputs get the order
+    of `outputs`, since apps that run a file in MediaPipe read the first one. Without a tokenizer,
+    which it has with `for_mediapipe` and `vocab.txt`, MediaPipe refuses the file.
     """
     graph = FlatTable.root(model)
     subgraph = graph.tables(_SUBGRAPHS)[0]
@@ -105,33 +94,7 @@ def with_metadata(
 
 
 def read(path: str | os.PathLike) -> tuple[bytes, dict[str, Any], dict[str, str]]:
-    """Reads a `.tflite` file of bert_tf.
-
-    Returns:
-        The whole file, which an interpreter takes; the settings given to `with_metadata`; and texts
-        by name, such as that of `vocab.txt`.
-
-    >>> from pathlib import Path
-    >>> import tensorflow as tf
-    >>> class Doubles(tf.Module):
-    ...     @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.int32, "ids")])
-    ...     def serve(self, ids):
-    ...         return {"twice": 2 * ids}
-    >>> module = Doubles()
-    >>> serve = module.serve.get_concrete_function()
-    >>> model = tf.lite.TFLiteConverter.from_concrete_functions([serve], module).convert()
-    >>> files, about = {"vocab.txt": "cat\\n"}, ("doubles", "Doubles numbers.")
-    >>> inputs, outputs = {"ids": "numbers"}, {"twice": "twice the numbers"}
-    >>> content = with_metadata(model, {"max_length": 4}, files, about, inputs, outputs)
-    >>> _ = Path("doubles.tflite").write_bytes(content)
-    >>> whole, settings, files = read("doubles.tflite")
-    >>> settings, files, whole == content
-    ({'max_length': 4}, {'vocab.txt': 'cat\\n'}, True)
-
-    Raises:
-        UserError: there is no such file; it is damaged, of a later version of bert_tf, or was
-            written by another program.
-    """
+    """A whole file, and the settings and the files that `with_metadata` added to it."""
     content = read_bytes(path, "LiteRT file", GRAPH)
     if content[4:8] != _MODEL_IDENTIFIER:
         raise UserError(f"{path} is not a .tflite file, or it is damaged; export or copy it again")

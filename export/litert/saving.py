@@ -15,12 +15,7 @@ from bert_tf.io.remote import exists, local_path
 
 
 def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
-    """Writes a task model as a LiteRT file; see `TaskModel.export`.
-
-    Raises:
-        UserError: see `LiteForm.checked`; LiteRT lacks an operation; or the file exists, or cannot
-            be written.
-    """
+    """Writes a task model as a LiteRT file; see `TaskModel.export`."""
     path = new_file(out, SUFFIX, "a LiteRT file")
     form, of_strings = form.checked(model), form.inputs == "strings"
     network = convert(model, form)

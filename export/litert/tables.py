@@ -32,12 +32,10 @@ Fields = Mapping[int, Any]
 
 
 def add_table(builder: Builder, fields: Fields) -> Placed:
-    """Writes a table.
+    """Writes a table, given the values of its fields by their numbers.
 
-    Args:
-        builder: where to.
-        fields: values by the numbers of the fields: `Byte`, `Word`, a text, `bytes`, the fields of
-            another table, a list of tables, or `Placed`, which this function returns.
+    These are `Byte`, `Word`, a text, `bytes`, the fields of another table, a list of tables, or
+    `Placed`, which this function returns.
     """
     values = {number: _placed(builder, value) for number, value in fields.items()}
     builder.StartObject(max(values, default=-1) + 1)
@@ -78,16 +76,10 @@ def _placed(builder: Builder, value: Any) -> int:
 
 
 class FlatTable:
-    """A table in a flatbuffer that may be damaged.
+    """A table in a flatbuffer that may be damaged, whose missing fields are 0 or empty.
 
     Where it is damaged, reading raises a struct.error, a TypeError or a ValueError, or gives other
     values. A text is at most as long as the flatbuffer.
-
-    >>> builder = Builder(0)
-    >>> _ = builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
-    >>> root = FlatTable.root(bytes(builder.Output()))
-    >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
-    ('cat', '', [7, 0])
     """
 
     def __init__(self, data: bytes, position: int):
@@ -101,31 +93,29 @@ class FlatTable:
         return cls(data, encode.Get(number_types.UOffsetTFlags.packer_type, data, 0))
 
     def word(self, number: int) -> int:
-        """A field of 32 bits; 0 if the table does not have it."""
+        """A field of 32 bits."""
         place = self._field(number)
         return self._table.Get(number_types.Uint32Flags, place) if place else 0
 
     def byte(self, number: int) -> int:
-        """A field of 8 bits; 0 if the table does not have it."""
+        """A field of 8 bits."""
         place = self._field(number)
         return self._table.Get(number_types.Uint8Flags, place) if place else 0
 
     def text(self, number: int) -> str:
-        """A text; "" if the table does not have it."""
         return self.content(number).decode()
 
     def content(self, number: int) -> bytes:
-        """A text's bytes, or a vector of bytes; b"" if the table does not have it."""
+        """A text's bytes, or a vector of bytes."""
         place = self._field(number)
         return self._table.String(place) if place else b""
 
     def tables(self, number: int) -> list["FlatTable"]:
-        """A vector of tables; an empty one if the table does not have it."""
         places = map(self._table.Indirect, self._elements(number))
         return [FlatTable(self._data, place) for place in places]
 
     def words(self, number: int) -> list[int]:
-        """A vector of signed numbers of 32 bits; an empty one if the table does not have it."""
+        """A vector of signed numbers of 32 bits."""
         return [self._table.Get(number_types.Int32Flags, each) for each in self._elements(number)]
 
     def target(self, number: int) -> int | None:
