@@ -30,10 +30,7 @@ KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 
 
 def misplaced(format: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """An option that another format has, and that format; None if all fit.
-
-    The options `given` may have their defaults. A format that is not among `FORMATS` has none.
-    """
+    """An option that only another format has, and that format; None if all fit."""
     for other, defaults in _OPTIONS.items():
         for name, default in defaults.items():
             value = given.get(name, default)

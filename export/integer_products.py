@@ -43,9 +43,8 @@ _FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "rel
 class IntegerProduct:
     """What computes a `Linear` in integers, in a graph: its `call`.
 
-    Numbers of the input are cut at `bound`. Before that its columns are divided by `divisors`,
-    float32 [input_size], which the rows of the kernel are multiplied by. `following` is the product
-    that takes the result and nothing else, which is then integers.
+    The input is divided by `divisors`, float32 [input_size], which the kernel is multiplied by, and
+    then cut at `bound`. The product `following` takes the result, as integers, and nothing else.
     """
 
     def __init__(self, linear: Linear, bound: float, divisors: np.ndarray | None = None):
@@ -98,8 +97,7 @@ class IntegerProduct:
 def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
     """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
 
-    The encoder is in float32, of `TransformerBlock`s, and nothing else uses it. The rows are like
-    those that it will read.
+    The encoder is in float32, of `TransformerBlock`s, and nothing else uses it.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
     with Progress("choosing ranges", len(inputs), unit="products") as progress:
@@ -206,7 +204,7 @@ def _balance(kernel: np.ndarray, tokens: np.ndarray, exponent: float) -> np.ndar
 def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     """The range with the least error of the product of tokens [tokens, n], and this error.
 
-    The error is the root of the mean, over tokens, of its squared share of the exact result.
+    That is the root of the mean, over tokens, of its squared share of the exact result.
     """
     steps, rounded = _rounded_columns(kernel)
     kernel_of_integers = rounded * steps

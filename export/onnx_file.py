@@ -21,10 +21,9 @@ _OPSET = 18
 
 
 def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | None) -> Path:
-    """Writes a task model as an ONNX file; see `TaskModel.export`.
+    """Writes a task model as an ONNX file, which takes ids; see `TaskModel.export`.
 
-    It takes the encoder's inputs, int32 [batch, seq_len], and answers as a LiteRT file does. Its
-    metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
+    Its metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
     """
     path = new_file(out, ".onnx", "an ONNX file")
     is_plain = inputs == "ids" and precision in (None, "float32") and model.abstain is None

@@ -24,10 +24,7 @@ def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
 
 
 def with_encoder(model: keras.Model, encoder: Encoder) -> keras.Model:
-    """A copy of a model around `encoder`, or `encoder` itself where the model is an encoder.
-
-    It has the model's weights, but for those that have other names in it.
-    """
+    """A copy of a model, with the weights that have the same names in it, around `encoder`."""
     copy = model.rebuilt(encoder) if hasattr(model, "encoder") else encoder
     weights = weight_names(model)
     for name, variable in weight_names(copy).items():

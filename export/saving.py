@@ -91,11 +91,7 @@ def save_hub(
     origin: Origin | None = None,
     max_length: int | None = None,
 ) -> Path:
-    """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them.
-
-    Of `form` nothing but the precision can be chosen. The `max_length` None is as many tokens as
-    the model has positions, at most 128.
-    """
+    """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them."""
     form = form or Form()
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
@@ -147,10 +143,9 @@ def _place(out: Path, name: str, version: int | None) -> Path:
 
 
 def _write(service: Service, folder: Path, origin: Origin) -> None:
-    """Writes the SavedModel `folder`, which must not exist: signatures, attributes, assets, extras.
+    """Writes the new SavedModel `folder`: signatures, attributes, assets, extras.
 
-    The written model is loaded again and run on the signatures' examples; the model card holds its
-    answers.
+    It is loaded again and run on the signatures' examples; the model card holds its answers.
     """
     signatures = service.signatures()
     functions = {name: traced(signature) for name, signature in signatures.items()}

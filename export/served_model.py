@@ -33,13 +33,11 @@ _MOST_BYTES = 2**31 - 2**26
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How an export computes.
+    """How an export computes; the precision None is that of the model.
 
-    The precision is "float32", "bfloat16" or "int8" (`bert_tf.export.integer_products`), whose
-    ranges `calibration` decides; None is the one that the model computes in. With `freeze` the
-    weights become constants of the graph. The device "cpu" has the form that is fastest there
-    (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves it to the program that
-    runs the export.
+    `calibration` decides the ranges of "int8" (`bert_tf.export.integer_products`). With `freeze`
+    the weights become constants of the graph. The device "cpu" has the form that is fastest there
+    (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves it to the caller.
     """
 
     precision: str | None = None
@@ -85,10 +83,7 @@ class Form:
 
 
 class SharedModel:
-    """A model as its signatures use it: called like the model, with its attributes.
-
-    However many signatures, branches and loops call it, the graph holds it once.
-    """
+    """A model, called as itself, which a graph holds once however many signatures call it."""
 
     def __init__(self, model: keras.Model):
         self._model = model
@@ -104,10 +99,7 @@ class SharedModel:
         return self._forward(inputs)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` as one function of the graph, for what uses the model by its parts.
-
-        It is as for `bert_tf.text.parts.shared`, and must reach the parts through this object.
-        """
+        """`compute`, which uses parts of this object, as one function of the graph."""
         return shared(compute)
 
 
@@ -178,9 +170,9 @@ class _Stored(keras.StatelessScope):
 class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
-    Where several functions read them each matrix is the result of a function of its own, so that
-    the file holds it once; TensorFlow dissolves these functions when it loads the graph. The number
-    of `readers` is set before any of them is traced.
+    For several `readers`, which are counted before any is traced, each matrix is the result of a
+    function of its own, so that the file holds it once. TensorFlow dissolves these functions when
+    it loads the graph.
     """
 
     def __init__(self, model: keras.Model):

@@ -24,10 +24,7 @@ SHARDS = 2
 
 
 def can_shard(config: EncoderConfig) -> bool:
-    """Whether the shards would be equal, and threads have no other work to share.
-
-    The two towers of a side-by-side encoder already are independent.
-    """
+    """Whether the shards would be equal, and threads have no other work, as two towers are."""
     numbers = config.num_attention_heads, config.intermediate_size
     return config.attention != "side_by_side" and not any(each % SHARDS for each in numbers)
 

@@ -58,11 +58,7 @@ def each_answer(
     verbose: int | str = "auto",
     title: str = "predicting",
 ) -> list:
-    """An answer for each row, in their order, from `batches`.
-
-    `answer` makes it of the outputs of a batch, the place of the row in the batch, and its place in
-    `rows`.
-    """
+    """`answer` of each row, given the outputs of its batch, its place in that, and in `rows`."""
     answers: list[Any] = [None] * len(rows)
     for chosen, outputs in batches(model, signature, rows, batch_size, verbose, title):
         for place, row in enumerate(chosen):
@@ -80,9 +76,8 @@ def batches(
 ) -> Iterator[tuple[list[int], Outputs]]:
     """The places of the rows of each batch, and what the model answers.
 
-    Rows of similar length share a batch. The longest come first, so that what does not fit into
-    memory shows at once. Equal rows are computed once, so that they have the same answer. With
-    `verbose=0` there is no progress, whose title is `title`.
+    Rows of similar length share a batch, the longest come first, so that what does not fit into
+    memory shows at once, and equal rows are computed once, so that they have the same answer.
     """
     if batch_size is not None:
         # This imports pydantic, which a process that answers does not need otherwise.

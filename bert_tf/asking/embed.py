@@ -42,11 +42,8 @@ def embed(
 ) -> None:
     """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
 
-    `path` is a SavedModel of an embedder, or what `TextEmbedder.from_checkpoint` opens.
-    `input_file` is read twice. `numpy.load(out, mmap_mode="r")` opens the result, float [texts,
-    width], without reading it. `prompt` names one of the model's prompts, each of which is a
-    signature. `dtype` is of vectors of "float32". For None, `max_length`, `truncate_dim` and
-    `vectors` are as the model says.
+    The arguments are those of `bert-tf embed --help`. `numpy.load(out, mmap_mode="r")` opens the
+    result, float [texts, width], without reading it.
     """
     for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
         if value is not None and value < 1:

@@ -21,7 +21,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
-from bert_tf.export.litert import lite_file
+from bert_tf.export.litert import saving
 from bert_tf.io.remote import local_path
 from bert_tf.io.vocabulary import read_beside
 from bert_tf.tasks import inputs, registry
@@ -36,7 +36,7 @@ _REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*
 
 def frozen_kind(path: str | os.PathLike) -> str | None:
     """What kind of export `path` names; None if it is none."""
-    if Path(path).suffix == lite_file.SUFFIX:
+    if Path(path).suffix == saving.SUFFIX:
         return _LITE_FILE
     return _SAVED_MODEL if is_saved_model(path) else None
 
@@ -44,9 +44,8 @@ def frozen_kind(path: str | os.PathLike) -> str | None:
 class FrozenTask(Answers):
     """A SavedModel or a LiteRT file that answers as the task model of which it was exported.
 
-    `saved` is None for a LiteRT file, which `network` runs. `model` is a model of the task, without
-    weights, that makes inputs of strings and answers of what the export computes; it is None for a
-    SavedModel that takes strings. `kind` says in words what the export is.
+    `saved` is None for a LiteRT file, which `network` runs. `model` makes inputs of strings and
+    answers of what the export computes; it is None for a SavedModel that takes strings.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class FrozenTask(Answers):
     def load(cls, path: str | os.PathLike) -> Self:
         if frozen_kind(path) == _SAVED_MODEL:
             return cls.of(SavedModel.load(path))
-        content, record, vocabulary = lite_file.read(path)
+        content, record, vocabulary = saving.read(path)
         name, lengths = os.fspath(path), record.lengths
         model = _without_weights(name, record, vocabulary)
         if record.inputs == "strings":

@@ -61,7 +61,12 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         )
     with _opened(path) as handle:
         lines = lines_of(handle, path)
-        opening = _opening(lines)
+        # The lines up to the first that is not blank, without a mark at the start.
+        opening: list[bytes] = []
+        for line in lines:
+            opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
+            if opening[-1].strip():
+                break
         if not any(opening) and path != "-":
             raise UserError(f"input is empty: {path}")
         is_plain = list(ranks.values()) == [1] and not _is_json(path, b"".join(opening))
@@ -79,16 +84,6 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
                 rows, size = [], 0
         if rows:
             yield rows, number
-
-
-def _opening(lines: Iterator[bytes]) -> list[bytes]:
-    """The lines up to the first that is not blank, without a mark at the start."""
-    opening: list[bytes] = []
-    for line in lines:
-        opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
-        if opening[-1].strip():
-            break
-    return opening
 
 
 def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:

@@ -97,9 +97,6 @@ class SavedNetwork:
 
 @functools.cache
 def register_ops() -> None:
-    """Registers the operations of TensorFlow Text, without importing its Python part.
-
-    That part imports Keras, which takes longer than all the rest.
-    """
+    """Registers the operations of TensorFlow Text, whose Python part would import Keras."""
     for library in operation_libraries():
         tf.load_op_library(str(library))

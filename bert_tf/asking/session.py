@@ -210,10 +210,7 @@ _RESULTS: dict[str, Any] = {
 
 
 def _log_as_python(framework: Path) -> None:
-    """Obeys TF_CPP_MIN_LOG_LEVEL, which only the Python part of TensorFlow reads.
-
-    The function's name has the version of Abseil in it, so the library is searched for the name.
-    """
+    """Obeys TF_CPP_MIN_LOG_LEVEL, which only the Python part of TensorFlow reads."""
     with (
         open(framework, "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -227,10 +224,7 @@ def _log_as_python(framework: Path) -> None:
 
 
 def operation_libraries() -> list[Path]:
-    """The libraries with the operations of TensorFlow Text.
-
-    Their folder is not documented (TensorFlow Text 2.20 and 2.21).
-    """
+    """The libraries of TensorFlow Text (2.20 and 2.21), whose folder is not documented."""
     package = importlib.util.find_spec("tensorflow_text")
     if package is None or not package.submodule_search_locations:
         raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
@@ -335,10 +329,9 @@ def _entry(pair: memoryview) -> tuple[str, memoryview]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """The numbers and values of a serialized message's fields.
+    """The numbers and values of a message's fields (protobuf.dev/programming-guides/encoding).
 
-    See https://protobuf.dev/programming-guides/encoding. The message types of TensorFlow cannot be
-    imported without all of TensorFlow.
+    TensorFlow's own types of messages cannot be imported without all of TensorFlow.
     """
     place = 0
 

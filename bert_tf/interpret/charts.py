@@ -74,10 +74,9 @@ def scatter(
     legend: Sequence[tuple[str, str]] = (),
     diagonal: bool = False,
 ) -> Markup:
-    """Points in a plane, float [points, 2], with tooltips.
+    """Points in a plane, float [points, 2], with tooltips, and marked places, float [2].
 
-    Marks are names and places, float [2], of points that stand out. With `diagonal`, both axes have
-    the same numbers, and the line of equal ones is drawn.
+    With `diagonal`, both axes have the same numbers, and the line of equal ones is drawn.
     """
     everything = np.concatenate([places, *(place[None, :] for _, place in marks)])
     frame = Frame.around(everything, square=diagonal)

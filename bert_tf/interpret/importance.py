@@ -26,11 +26,7 @@ _MOST_TOKENS = 4096
 
 
 class Importances(NamedTuple):
-    """What the tokens of one input add to the output that `of` says in words.
-
-    `values`, float32 [tokens], are 0 for [CLS] and [SEP], which the blank input has too. `change`
-    is the output of the input less that of the blank one.
-    """
+    """What tokens, float32 [tokens], add to an output; [CLS] and [SEP] add 0."""
 
     of: str
     values: np.ndarray
@@ -47,8 +43,7 @@ def importances(
 ) -> list[Importances]:
     """Integrated gradients of some outputs, from `blank` to `inputs`, each int32 [1, tokens].
 
-    `score` runs the model on `encoder`: inputs [rows, tokens] -> float32 [rows, outputs]. Each
-    integral is made of `points` gradients.
+    `score` runs the model on `encoder`: inputs [rows, tokens] -> float32 [rows, outputs].
     """
     encoded = (encoder.encode(each, training=False) for each in (blank, inputs))
     start, end = (each.layout.restore(each.embeddings)[0] for each in encoded)

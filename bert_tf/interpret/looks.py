@@ -19,8 +19,7 @@ MOST_TOKENS = 96
 class AttentionMaps(NamedTuple):
     """The attention of all heads in one input, between the tokens at int [shown] places.
 
-    `probabilities`, float32 [layers, heads, shown, shown], say how much of each token (last axis) a
-    token takes. Where all tokens are shown a row adds up to 1.
+    Float32 [layers, heads, shown, shown] say how much of each token (last axis) a token takes.
     """
 
     layers: tuple[str, ...]
@@ -31,16 +30,8 @@ class AttentionMaps(NamedTuple):
 class Explanation(NamedTuple):
     """One input of the encoder: where the heads look, and what its tokens add to an output.
 
-    In a notebook it is shown as a picture.
-
-    Attributes:
-        title: what it is, where a text has several inputs; else "".
-        tokens: its pieces.
-        shown: the attention.
-        explained: what the tokens add to outputs, such as the tags of several words; nothing where
-            a model gives no single output, as an embedder.
-        offsets: int [tokens, 2], the characters of its own text that each token stands for; -1 for
-            [CLS] and [SEP]. None where the input is a window.
+    In a notebook it is shown as a picture. A model without a single output explains nothing. The
+    offsets, int [tokens, 2], are the characters that each token stands for; -1 for [CLS] and [SEP].
     """
 
     title: str
@@ -123,8 +114,8 @@ def attention_maps(encoder: Encoder, inputs: Inputs, places: np.ndarray) -> Atte
 def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) -> np.ndarray:
     """Which tokens of an input to show, int [shown]: all, or where they are too many, some.
 
-    Of one text that is a stretch around `focus`; of a pair as much of the first text as fits in
-    half of the room, and such a stretch of the second. `type_ids` are int [tokens].
+    Of one text that is a stretch around `focus`; of a pair also the start of the first text.
+    `type_ids` are int [tokens].
     """
     tokens = len(type_ids)
     if tokens <= most:

@@ -55,10 +55,7 @@ def by_number(
     note: str,
     found: str,
 ) -> list[PageSection]:
-    """The projection of float32 [points, hidden], and predicted against given float [points].
-
-    `found` says in words how good the predictions are.
-    """
+    """The projection of float32 [points, hidden], and predicted against given float [points]."""
     titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
     low, high = float(given.min()), float(given.max())
     colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in given]
@@ -166,7 +163,7 @@ def confusion_counts(
 ) -> tuple[tuple[str, ...], np.ndarray]:
     """The classes, and int64 [classes given, classes predicted], of int [rows] by int [rows].
 
-    Where there are more classes than `most`, the least frequent ones become one.
+    If there are more classes than `most`, the least frequent ones become one.
     """
     from sklearn.metrics import confusion_matrix
 

@@ -32,11 +32,7 @@ def serve(
     allow: Sequence[str] = (),
     limits: Limits = Limits(),  # noqa: B008
 ) -> None:
-    """Serves models (see `bert_tf.serve.models.sources`) until the process is stopped.
-
-    The port 0 takes a free one. `allow` are names that clients may use for the server, besides
-    those of this machine.
-    """
+    """Serves models until the process is stopped; the port 0 takes a free one."""
     server = Server(sources(models), limits)
     with _listening(host, port) as listener:
         config = uvicorn.Config(
@@ -60,7 +56,8 @@ def serve(
             logger.info(f"ready: {', '.join(server.models.sources)}; {url}")
             server.models.watch()
 
-        url = _url(host, listener.getsockname()[1])
+        name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
+        url = f"http://{name}:{port}/"
         logger.info(f"listening at {url}, loading {', '.join(server.models.sources)}")
         if not _is_local(host):
             logger.warning(f"everyone in the network can send requests to this server at {host}")
@@ -101,8 +98,3 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _url(host: str, port: int) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/"

@@ -50,10 +50,6 @@ class _Request:
         self.future: Future[Outputs] = Future()
         self.answers: dict[int, dict[str, np.ndarray]] = {}
 
-    def has_lists(self) -> bool:
-        """Whether an input is a list in each row, which then decides how long the outputs are."""
-        return any(column.ndim > 1 for column in self.columns.values())
-
 
 class BatchQueue:
     """Computes the rows of many requests in batches, on a thread of its own.
@@ -61,9 +57,8 @@ class BatchQueue:
     Nothing waits for a batch to fill: what has arrived while the model computed is the next batch.
     The row that waited longest is always part of it, with those that are about as long.
 
-    `compute` returns the outputs, each [batch, ...], for a signature and its columns. `lists` are
-    those that are padded to the longest list of a batch, by signature, as `Record.lists` has them;
-    None computes each request by itself. `computed` gets the number of rows of each batch.
+    `lists` are the outputs that are padded to the longest list of a batch, by signature, as
+    `Record.lists` has them; None computes each request by itself.
     """
 
     def __init__(
@@ -89,8 +84,7 @@ class BatchQueue:
     def submit(self, signature: str, columns: Columns, lengths: Sequence[int]) -> Future[Outputs]:
         """What the outputs of one row or more will be, each [rows, ...]; `lengths` have any unit.
 
-        A future that is cancelled gives the places of its rows to others. A request that finds none
-        waiting is always accepted.
+        A future that is cancelled gives the places of its rows to others.
         """
         request = _Request(signature, columns, lengths, joins=self._lists is not None)
         with self._changed:
@@ -163,12 +157,17 @@ class BatchQueue:
             for name in first.columns
         }
         outputs = self._compute(first.signature, columns)
-        groups = () if first.has_lists() else (self._lists or {}).get(first.signature, ())
+        # An input that is a list in each row decides how long the outputs are.
+        has_lists = any(column.ndim > 1 for column in first.columns.values())
+        groups = () if has_lists else (self._lists or {}).get(first.signature, ())
         for i, row in enumerate(batch):
-            answer = {name: values[i] for name, values in outputs.items()}
-            row.request.answers[row.place] = cut_lists(answer, groups)
-            if len(row.request.answers) == row.request.size:
-                _finish(row.request, _stacked(row.request))
+            answer, answers = {name: each[i] for name, each in outputs.items()}, row.request.answers
+            answers[row.place] = cut_lists(answer, groups)
+            if len(answers) == row.request.size:
+                # The outputs are padded to the longest lists of the request.
+                ordered = [answers[place] for place in range(len(answers))]
+                found = {name: _padded([each[name] for each in ordered]) for name in answer}
+                _finish(row.request, found)
 
 
 def _finish(request: _Request, result: Outputs | Exception) -> None:
@@ -178,12 +177,6 @@ def _finish(request: _Request, result: Outputs | Exception) -> None:
         request.future.set_exception(result)
     else:
         request.future.set_result(result)
-
-
-def _stacked(request: _Request) -> Outputs:
-    """The outputs of all rows of a request, padded to its own longest lists."""
-    answers = [request.answers[place] for place in range(request.size)]
-    return {name: _padded([answer[name] for answer in answers]) for name in answers[0]}
 
 
 def _padded(rows: Sequence[Any]) -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import compat
-from bert_tf.asking import Answers, Outputs, Row, without_nan
+from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
 from bert_tf.asking.record import FILE, versions
 from bert_tf.asking.row_files import misfit
@@ -34,7 +34,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.json_files import as_json
 from bert_tf.io.remote import fetched, local_path
-from bert_tf.io.vocabulary import TokenizerSettings, read_vocabulary
+from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.serve.batching import BatchQueue, Columns
 from bert_tf.serve.rest import question
 from bert_tf.text import Tokenizer
@@ -56,12 +56,7 @@ class NotReady(UserError):
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where the versions of a model are: a SavedModel, a folder of versions, or what can be
-    exported.
-
-    As many of the newest versions are loaded as `newest` says, 0 being all, or those of `numbers`.
-    `labels` are names of versions.
-    """
+    """Where the versions of a model are, and which: the newest ones (0 is all) or some numbers."""
 
     name: str
     path: str
@@ -82,11 +77,7 @@ class Source:
 
 
 def sources(models: Sequence[str]) -> list[Source]:
-    """What the arguments of `bert-tf serve` name.
-
-    Each is a path or a name on the Hugging Face Hub, NAME=PATH, or a file NAME.config with
-    TensorFlow Serving's ModelServerConfig.
-    """
+    """What the arguments of `bert-tf serve` name: each a PATH, NAME=PATH, or a file NAME.config."""
     found: list[Source] = []
     for each in models:
         name, separator, path = each.partition("=")
@@ -137,10 +128,8 @@ def _configured(path: str) -> list[Source]:
     found = []
     for model in config.model_config_list.config:
         policy = model.model_version_policy
-        newest, numbers = max(policy.latest.num_versions, 1), tuple(policy.specific.versions)
-        if policy.HasField("all"):
-            newest = 0
-        labels = dict(model.version_labels)
+        newest = 0 if policy.HasField("all") else max(policy.latest.num_versions, 1)
+        numbers, labels = tuple(policy.specific.versions), dict(model.version_labels)
         found.append(Source(model.name, model.base_path, newest, numbers, labels))
     if not found:
         raise UserError(f"{path} names no models; fill in its model_config_list")
@@ -150,15 +139,16 @@ def _configured(path: str) -> list[Source]:
 class Servable(Answers):
     """A version of a model that is loaded.
 
-    It answers as `bert_tf.load` of its folder does, but its rows may be computed together with
-    those of other requests. `queue` makes the queue of what it computes.
+    It answers as `bert_tf.load` of its folder does, but `queue` may compute its rows together with
+    those of other requests.
     """
 
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
         self.name, self.number, self.path = name, number, path
         self.saved = SavedModel.load(path)
         self.task = FrozenTask.of(self.saved)
-        self.signature_defs = _signature_defs(path)
+        message = compat.SavedModel.FromString((path / FILE).read_bytes())
+        self.signature_defs = dict(message.meta_graphs[0].signature_def)
         self.queue = queue(self._compute, self._growing_lists())
         try:
             for signature, rows in self.examples.items():
@@ -244,10 +234,8 @@ class Servable(Answers):
         return max(column.size for column in texts)
 
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Which tokens a row has.
-
-        These are the pieces of each text, their number with [CLS] and [SEP] in the longest input of
-        the model, and how many of them it does not read.
+        """The pieces of each text of a row, their number in the model's longest input, and those
+        cut.
         """
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
@@ -274,11 +262,7 @@ class Servable(Answers):
         return self.saved.signature_names()
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        return self.submit(signature, self._columns(signature, rows)).result()
-
-    def _columns(self, signature: str, rows: Sequence[Row]) -> Columns:
-        tensors = tensors_of(rows, self.ranks(signature))
-        return {name: each.numpy() for name, each in tensors.items()}
+        return Asking(self).ask(signature, rows)
 
     def submit(self, signature: str, columns: Columns) -> Future[Outputs]:
         """What the outputs will be for columns of one row or more; see `BatchQueue.submit`."""
@@ -292,10 +276,7 @@ class Servable(Answers):
     def predict(
         self, rows: Sequence[Row], options: Mapping[str, Any], asking: "Asking | None" = None
     ) -> list[Any]:
-        """The answers of the task model's `predict`, as JSON data.
-
-        `asking` lets rows that wait be given up.
-        """
+        """The answers of the task model's `predict`, as JSON data."""
         if self.kind is None:
             raise UserError(
                 f"{self.name} has no task that bert_tf knows; send the request to "
@@ -303,7 +284,12 @@ class Servable(Answers):
             )
         cls, ranks = self.task.task_class(), self.task.ranks("serving_default")
         for number, row in enumerate(rows, start=1):
-            _check_row(row, ranks, f"row {number}")
+            if not isinstance(row, Mapping) or row.keys() != ranks.keys():
+                names = " and ".join(ranks)
+                raise UserError(f"row {number} must be an object with {names}, and nothing else")
+            if (name := misfit(row, ranks)) is not None:
+                kind = "a text" if ranks[name] == 1 else "a list of texts"
+                raise UserError(f"row {number}: {name} must be {kind}")
         unknown = [name for name in options if name not in cls.answer_options]
         if unknown:
             known = ", ".join(cls.answer_options) or "none"
@@ -335,7 +321,7 @@ class Servable(Answers):
         return found
 
 
-class Asking(Answers):
+class Asking:
     """A servable for one request, which can give up the rows that wait."""
 
     def __init__(self, servable: Servable):
@@ -345,14 +331,9 @@ class Asking(Answers):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._servable, name)
 
-    def ranks(self, signature: str) -> dict[str, int]:
-        return self._servable.ranks(signature)
-
-    def signature_names(self) -> tuple[str, ...]:
-        return self._servable.signature_names()
-
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        columns = self._servable._columns(signature, rows)
+        tensors = tensors_of(rows, self._servable.ranks(signature))
+        columns = {name: each.numpy() for name, each in tensors.items()}
         self._future = self._servable.submit(signature, columns)
         if self._given_up:
             self._future.cancel()
@@ -365,15 +346,6 @@ class Asking(Answers):
             self._future.cancel()
 
 
-def _check_row(row: Any, ranks: Mapping[str, int], place: str) -> None:
-    names = " and ".join(ranks)
-    if not isinstance(row, Mapping) or row.keys() != ranks.keys():
-        raise UserError(f"{place} must be an object with {names}, and nothing else")
-    if (name := misfit(row, ranks)) is not None:
-        kind = "a text" if ranks[name] == 1 else "a list of texts"
-        raise UserError(f"{place}: {name} must be {kind}")
-
-
 def _plain(value: Any) -> Any:
     """An answer with lists for arrays."""
     if isinstance(value, Mapping):
@@ -383,16 +355,8 @@ def _plain(value: Any) -> Any:
     return as_json(value) if hasattr(value, "dtype") else value
 
 
-@functools.lru_cache(maxsize=8)
-def _tokenizer(pieces: tuple[str, ...], settings: TokenizerSettings) -> Tokenizer:
-    """A tokenizer, which several models may share: its first call takes seconds."""
-    return Tokenizer.of(pieces, settings)
-
-
-def _signature_defs(folder: Path) -> dict[str, Any]:
-    """The signatures of a SavedModel as messages of protobuf."""
-    saved = compat.SavedModel.FromString((folder / FILE).read_bytes())
-    return dict(saved.meta_graphs[0].signature_def)
+# Several models may share a tokenizer, whose first call takes seconds.
+_tokenizer = functools.lru_cache(maxsize=8)(Tokenizer.of)
 
 
 def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -407,9 +371,7 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
         for record in tf.data.TFRecordDataset(str(path)):
             log = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
             columns = {name: as_json(tf.make_ndarray(each)) for name, each in log.inputs.items()}
-            rows = [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
+            rows = rows_of([*columns.values()], [*columns])
             found[log.model_spec.signature_name] = rows
     # TensorFlow and protobuf have no common class of errors in damaged files.
     except Exception as error:
@@ -419,22 +381,13 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 @dataclasses.dataclass
 class _Version:
-    """A version as `model_version_status` shows it.
-
-    `files` are the state of its files when it could not be loaded.
-    """
+    """A version as `model_version_status` shows it, and the files of one that was not loaded."""
 
     number: int
     state: str = "LOADING"
     error: str = ""
     servable: Servable | None = None
     files: frozenset = frozenset()
-
-
-def _state_of(folder: Path) -> frozenset:
-    """The size and the time of every file below a folder."""
-    found = ((file, file.lstat()) for file in folder.rglob("*"))
-    return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
 
 
 class Models:
@@ -495,7 +448,8 @@ class Models:
             before = known.get(number)
             if before is not None and before.state != "END":
                 continue
-            files = _state_of(path)
+            stats = ((file, file.lstat()) for file in path.rglob("*"))
+            files = frozenset((str(each), stat.st_size, stat.st_mtime_ns) for each, stat in stats)
             # A version that failed to load may not have been fully copied then.
             if before is not None and before.error and before.files == files:
                 continue
@@ -524,10 +478,7 @@ class Models:
     def find(
         self, name: str | None, number: int | None = None, label: str | None = None
     ) -> Servable:
-        """A loaded version: the one of a number or of a label, or the newest.
-
-        The name None is the only model.
-        """
+        """A loaded version: that of a number or of a label, or the newest."""
         if name is None and len(self.sources) == 1:
             (name,) = self.sources
         if name is None:

@@ -6,7 +6,7 @@ Source: tensorflow/serving, `g3doc/api_rest.md`.
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,10 +47,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 
 
 def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Question:
-    """What a body of the predict API asks, given as rows ("instances") or columns ("inputs").
-
-    `signatures` has the inputs of each signature.
-    """
+    """What a body of the predict API asks, given as rows ("instances") or columns ("inputs")."""
     name = body.get("signature_name", "serving_default")
     specs = signatures.get(name) if isinstance(name, str) else None
     if specs is None:
@@ -161,8 +158,3 @@ def _in_base64(values: Any) -> Any:
 def _unnamed(values: dict[str, Any]) -> Any:
     """A single output stands without its name."""
     return next(iter(values.values())) if len(values) == 1 else values
-
-
-def rows_of_text(texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """The column of a model of one text."""
-    return {"text": np.array([encoded(text) for text in texts], object)}

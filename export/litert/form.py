@@ -21,11 +21,10 @@ _LEAST, _BESIDE_QUESTION = 5, 4
 
 @dataclasses.dataclass(frozen=True)
 class LiteForm:
-    """How a LiteRT file computes.
+    """How a LiteRT file computes; None are as many `lengths` of rows as the model has.
 
     "float16" stores the weights in half the size; "int8" stores them in a quarter and computes
-    products in int8, whose ranges `calibration` decides. `lengths` are the tokens of a row, for
-    each signature; None is the `max_length` of the model.
+    products in int8, whose ranges `calibration` decides.
     """
 
     precision: str = "float32"
@@ -101,10 +100,9 @@ class LiteForm:
 class DeviceForm:
     """A model of one task as a device calls it, with operations and static shapes of LiteRT.
 
-    An axis of unknown size in `outputs`, after that of the batch, is the axis of the tokens.
-    `answer` takes the encoder's inputs, int32 [1, seq_len]. `restore` takes the outputs and the
-    inputs of any batch; it returns what the model's `call` returns, from which Python makes the
-    same answers as from the model itself.
+    An axis of unknown size after that of the batch is that of the tokens. `answer` takes the
+    encoder's inputs, int32 [1, seq_len]. `restore` makes of outputs and inputs what the model's
+    `call` returns.
     """
 
     outputs: Mapping[str, tf.TensorSpec]
@@ -116,9 +114,9 @@ class DeviceForm:
 class StringsForm:
     """A model of one task as a device calls it with texts.
 
-    `answer` takes each text, string [1], a `LiteTokenizer` and the tokens of a row. `requests`
-    takes a row as `predict` has it. `respond` takes the outputs of all requests, [requests, ...],
-    and the rows; it returns the outputs of `serving_default`, [rows, ...].
+    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. `requests` are those
+    of a row of `predict`; `respond` makes the outputs of `serving_default` of theirs and of the
+    rows.
     """
 
     inputs: Sequence[str]
@@ -129,10 +127,9 @@ class StringsForm:
 
 
 def of_scores(model: Any, *axes: int | None) -> DeviceForm:
-    """A file that answers `scores`, what `call` of a task model computes, and what follows from it.
+    """A file that answers `scores`, [batch, *axes], what `call` of a task model computes.
 
-    These are the numbers among the outputs of `decode`. If one of them is what `call` computes, it
-    keeps its name. The scores are [batch, *axes].
+    It answers the numbers of `decode` too. If `scores` is one of them, that keeps its name.
     """
 
     def numbers(scores: tf.Tensor) -> Tensors:

@@ -71,11 +71,9 @@ def with_metadata(
 ) -> bytes:
     """Adds metadata and files, texts by name, to a `.tflite` model of less than 2 GB.
 
-    The bytes of `model` stay as they are but for the order of its outputs, behind a new header;
-    weights keep their alignment. `settings` are JSON, which `read` returns. Tools show `about`, a
-    name and a description, and the sentences of `inputs` and `outputs`. The outputs get the order
-    of `outputs`, since apps that run a file in MediaPipe read the first one. Without a tokenizer,
-    which it has with `for_mediapipe` and `vocab.txt`, MediaPipe refuses the file.
+    The bytes of `model` stay, and weights keep their alignment. Tools show `about`, a name and a
+    description. The outputs get the order of `outputs`, since apps that run a file in MediaPipe
+    read the first one. Without a tokenizer (`for_mediapipe`) MediaPipe refuses the file.
     """
     graph = FlatTable.root(model)
     subgraph = graph.tables(_SUBGRAPHS)[0]
@@ -150,8 +148,7 @@ def _mediapipe_metadata(
 def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
     """A model with entries of metadata.
 
-    A new outermost table is put before the old flatbuffer, and refers to what is in that. Offsets
-    within the old flatbuffer are relative, so they stay right.
+    A new outermost table refers to what is in the old flatbuffer, whose offsets are relative.
     """
     old = FlatTable.root(model)
     builder = Builder(len(model) + sum(map(len, entries.values())) + 2**16)

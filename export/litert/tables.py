@@ -34,8 +34,7 @@ Fields = Mapping[int, Any]
 def add_table(builder: Builder, fields: Fields) -> Placed:
     """Writes a table, given the values of its fields by their numbers.
 
-    These are `Byte`, `Word`, a text, `bytes`, the fields of another table, a list of tables, or
-    `Placed`, which this function returns.
+    A value is a `Byte`, a `Word`, `Placed`, a text, `bytes`, a table's fields, or a list of tables.
     """
     values = {number: _placed(builder, value) for number, value in fields.items()}
     builder.StartObject(max(values, default=-1) + 1)
@@ -55,15 +54,6 @@ def add_bytes(builder: Builder, content: bytes) -> Placed:
     return Placed(builder.CreateByteVector(content))
 
 
-def add_tables(builder: Builder, tables: Sequence[Fields | Placed]) -> Placed:
-    """Writes a vector of tables."""
-    places = [each if isinstance(each, Placed) else add_table(builder, each) for each in tables]
-    builder.StartVector(number_types.UOffsetTFlags.bytewidth, len(places), 4)
-    for place in reversed(places):
-        builder.PrependUOffsetTRelative(place)
-    return Placed(builder.EndVector())
-
-
 def _placed(builder: Builder, value: Any) -> int:
     """A value of a field, written unless it is a number."""
     if isinstance(value, int):
@@ -72,14 +62,19 @@ def _placed(builder: Builder, value: Any) -> int:
         return Placed(builder.CreateString(value))
     if isinstance(value, bytes):
         return add_bytes(builder, value)
-    return (add_table if isinstance(value, Mapping) else add_tables)(builder, value)
+    if isinstance(value, Mapping):
+        return add_table(builder, value)
+    places = [_placed(builder, table) for table in value]
+    builder.StartVector(number_types.UOffsetTFlags.bytewidth, len(places), 4)
+    for place in reversed(places):
+        builder.PrependUOffsetTRelative(place)
+    return Placed(builder.EndVector())
 
 
 class FlatTable:
     """A table in a flatbuffer that may be damaged, whose missing fields are 0 or empty.
 
-    Where it is damaged, reading raises a struct.error, a TypeError or a ValueError, or gives other
-    values. A text is at most as long as the flatbuffer.
+    If it is, reading raises a struct.error, a TypeError or a ValueError, or gives other values.
     """
 
     def __init__(self, data: bytes, position: int):
@@ -94,13 +89,11 @@ class FlatTable:
 
     def word(self, number: int) -> int:
         """A field of 32 bits."""
-        place = self._field(number)
-        return self._table.Get(number_types.Uint32Flags, place) if place else 0
+        return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint32Flags)
 
     def byte(self, number: int) -> int:
         """A field of 8 bits."""
-        place = self._field(number)
-        return self._table.Get(number_types.Uint8Flags, place) if place else 0
+        return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint8Flags)
 
     def text(self, number: int) -> str:
         return self.content(number).decode()
