@@ -8,7 +8,7 @@ attention, and before the feed-forward layer, whose first product rounds its own
 second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,36 +100,30 @@ def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
     The encoder is in float32, of `TransformerBlock`s, and nothing else uses it.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
+    products: dict[int, IntegerProduct] = {}
     with Progress("choosing ranges", len(inputs), unit="products") as progress:
-        for done, block in enumerate(_blocks(encoder), start=1):
-            exact += _use_integers(block, inputs)
-            progress.update(done * len(_linears(block)), line=True)
+        linears = [(block, linear) for block in _blocks(encoder) for linear in _linears(block)]
+        for done, (block, linear) in enumerate(linears, start=1):
+            kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
+            bound, error = _best_bound(kernel, tokens)
+            divisors = None
+            # The product before rounds for this one only if nothing is divided in between.
+            follows = linear is block.output_projection and id(block.intermediate) in products
+            for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
+                balance = _balance(kernel, tokens, exponent)
+                found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
+                if its_error < error:
+                    bound, error, divisors = found, its_error, balance
+            if error > _MOST_ERROR:
+                exact.append(f"{linear.name} of {block.name}")
+            else:
+                product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
+                linear.__dict__["call"] = product
+                if follows and divisors is None:
+                    products[id(block.intermediate)].following = product
+            progress.update(done, line=True)
     if exact:
         logger.info(f"int8: {len(exact)} products stay in float32: {', '.join(exact)}")
-
-
-def _use_integers(block: TransformerBlock, inputs: Mapping[int, np.ndarray]) -> list[str]:
-    """As `use_integers`, for one block; the names of the products that stay as they are."""
-    exact, products = [], {}
-    for linear in _linears(block):
-        kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
-        bound, error = _best_bound(kernel, tokens)
-        divisors = None
-        # The product before rounds for this one only if nothing is divided in between.
-        follows = linear is block.output_projection and id(block.intermediate) in products
-        for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
-            balance = _balance(kernel, tokens, exponent)
-            found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
-            if its_error < error:
-                bound, error, divisors = found, its_error, balance
-        if error > _MOST_ERROR:
-            exact.append(f"{linear.name} of {block.name}")
-            continue
-        product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
-        linear.__dict__["call"] = product
-        if follows and divisors is None:
-            products[id(block.intermediate)].following = product
-    return exact
 
 
 def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:

@@ -16,9 +16,6 @@ from bert_tf.export.service import Tensors, ids, record_of
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import file_text
 
-# The version of the operations, which ONNX Runtime has since 1.14.
-_OPSET = 18
-
 
 def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | None) -> Path:
     """Writes a task model as an ONNX file, which takes ids; see `TaskModel.export`.
@@ -43,7 +40,8 @@ def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | 
         return form.answer(dict(zip(INPUTS, rows, strict=True)))
 
     try:
-        converted, _ = tf2onnx.from_function(answer, [*ids().values()], opset=_OPSET)
+        # ONNX Runtime has these operations since 1.14.
+        converted, _ = tf2onnx.from_function(answer, [*ids().values()], opset=18)
         for key, value in {RECORD_FILE: record, **texts}.items():
             converted.metadata_props.add(key=key, value=value)
         content = converted.SerializeToString()

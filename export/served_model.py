@@ -115,11 +115,9 @@ class ServedModel(SharedModel):
 
     @property
     def variables(self) -> list[tf.Variable]:
-        """What the graph reads its weights from."""
         return self._weights.variables
 
     def facts(self) -> dict[str, Any]:
-        """What a model card says about the model."""
         return model_facts(self._model, self._form)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -144,27 +142,26 @@ class _Stored(keras.StatelessScope):
 
     def __init__(self, model: keras.Model):
         super().__init__()
-        self._matrices: dict[int, tf.Variable] = {}
-        self._vectors: dict[int, np.ndarray] = {}
+        self.variables: list[tf.Variable] = []
+        self._values: dict[int, Callable[[], tf.Tensor]] = {}
         is_stored_so = model.compute_dtype == model.variable_dtype
         integers = integer_products(getattr(model, "encoder", model))
         for weight in model.weights:
             if weight.ndim < 2:
-                self._vectors[id(weight)] = _for_serving(weight, model.compute_dtype)
-            elif product := integers.get(id(weight)):
-                self._matrices[id(weight)] = product.kernel
+                self._values[id(weight)] = functools.partial(tf.constant, weight.numpy())
+                continue
+            if product := integers.get(id(weight)):
+                matrix = product.kernel
             elif is_stored_so:
-                self._matrices[id(weight)] = weight.value
+                matrix = weight.value
             else:
-                stored = tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
-                self._matrices[id(weight)] = stored
-        self.variables = list(self._matrices.values())
+                matrix = tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
+            self.variables.append(matrix)
+            self._values[id(weight)] = matrix.read_value
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
-        if (stored := self._matrices.get(id(variable))) is not None:
-            return stored.read_value()
-        vector = self._vectors.get(id(variable))
-        return None if vector is None else tf.constant(vector)
+        value = self._values.get(id(variable))
+        return value and value()
 
 
 class _Constants(keras.StatelessScope):
@@ -186,9 +183,7 @@ class _Constants(keras.StatelessScope):
             )
         self.variables: list[tf.Variable] = []
         self.readers = 0
-        self._constants = {
-            key: functools.partial(tf.constant, array) for key, array in arrays.items()
-        }
+        self._constants = {key: functools.partial(tf.constant, a) for key, a in arrays.items()}
         self._functions = {
             key: tf.function(constant, autograph=False) for key, constant in self._constants.items()
         }

@@ -99,7 +99,6 @@ class FrozenTask(Answers):
         return self._saved.record.model.get("settings", {}) if self._saved.record else {}
 
     def task_class(self) -> Any:
-        """The class of the task model that was exported."""
         if self._saved is None or self.model is not None:
             return type(self.model)
         outputs, record = self._saved.output_names(), self._saved.record

@@ -59,6 +59,17 @@ class LiteModel:
         with self._lock:
             return without_nan(self._runners[length](**given), self._path)
 
+    def joined(self, answers: Sequence[Outputs], width: int) -> Outputs:
+        """The outputs of rows, each [1, ...], cut or filled up with zeros to `width` tokens."""
+        outputs = {}
+        for name, spec in self._form.outputs.items():
+            sizes = [size or width for size in spec.shape[1:]]
+            outputs[name] = np.zeros([len(answers), *sizes], _DTYPES[spec.dtype])
+            for row, answer in enumerate(answers):
+                values = answer[name][0][tuple(map(slice, sizes))]
+                outputs[name][(row, *map(slice, values.shape))] = values
+        return outputs
+
 
 class LiteNetwork(LiteModel):
     """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits."""
@@ -92,22 +103,7 @@ class LiteNetwork(LiteModel):
         """The outputs for rows of ids, mask and types, each int32 [rows, seq_len]."""
         width = features[0].shape[1]
         rows = without_padding(dict(zip(INPUTS, features, strict=True)))
-        answers = [self.run(row) for row in rows]
-        return [
-            np.stack([_fitted(answer[name][0], spec, width) for answer in answers])
-            if answers
-            else np.zeros([0, *(width if n is None else n for n in spec.shape[1:])], np.float32)
-            for name, spec in self._form.outputs.items()
-        ]
-
-
-def _fitted(values: np.ndarray, spec: tf.TensorSpec, width: int) -> np.ndarray:
-    """One row of an output, cut or filled up with zeros to the tokens of its batch."""
-    if spec.shape.rank == 1:
-        return values
-    length = spec.shape[1] or width
-    values = values[:length]
-    return np.pad(values, [[0, length - len(values)], *[[0, 0]] * (values.ndim - 1)])
+        return [*self.joined([self.run(row) for row in rows], width).values()]
 
 
 class LiteStrings(LiteModel):
@@ -134,10 +130,5 @@ class LiteStrings(LiteModel):
                 "that takes ids"
             )
         answers = [self.run(request) for row in rows for request in self._form.requests(row)]
-        outputs = {
-            name: np.concatenate([answer[name] for answer in answers])
-            if answers
-            else np.zeros([0, *spec.shape[1:]], _DTYPES[spec.dtype])
-            for name, spec in self._form.outputs.items()
-        }
+        outputs = self.joined(answers, self._lengths[0])
         return {name: np.asarray(each) for name, each in self._form.respond(outputs, rows).items()}

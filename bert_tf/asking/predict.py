@@ -1,8 +1,7 @@
 """`bert-tf predict`: answers many texts with a SavedModel, a LiteRT file, a run or a checkpoint.
 
-The signature says what goes in, and whatever comes out becomes one JSON object for each input, in
-the order of the inputs. The input is read and answered in blocks, so that it may be larger than
-memory and may come from a pipe.
+The outputs become one JSON object for each input, in the order of the inputs. These are read in
+blocks, so that they may be larger than memory and may come from a pipe.
 """
 
 import contextlib

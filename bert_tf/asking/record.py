@@ -1,8 +1,7 @@
 """The record of an export: the class of its model, with its settings, as JSON.
 
-A SavedModel has it in `assets/task.json`, which stays with it where it is loaded and saved again. A
-LiteRT file has it in its metadata. Exports of others may hold anything there, so everything that is
-read is checked.
+A SavedModel has it in `assets/task.json`, a LiteRT file in its metadata. Exports of others may hold
+anything there, so everything that is read is checked.
 """
 
 import dataclasses

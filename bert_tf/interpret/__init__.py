@@ -16,8 +16,6 @@ from bert_tf.io.atomic import text_file
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.templates import TEMPLATES, content_hash
 
-_PAGE = "inspect.html"
-
 
 def inspect(
     path: str | os.PathLike,
@@ -76,7 +74,7 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
                 f"{subject.path} is not a run folder; name the page with --out, as in --out "
                 "page.html"
             )
-        return subject.run.path / _PAGE
+        return subject.run.path / "inspect.html"
     if Path(out).suffix != ".html":
         raise UserError(f"--out {out} must end in .html")
     return Path(out)

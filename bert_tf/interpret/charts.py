@@ -14,7 +14,6 @@ _TEMPLATE = macros("bert_tf/interpret/charts.html")
 # dash; and names with counts, int [classes given, classes predicted].
 score, table, confusion_table = _TEMPLATE.score, _TEMPLATE.table, _TEMPLATE.confusions
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
-_ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
@@ -48,7 +47,7 @@ class Frame(NamedTuple):
     def ticks(self, axis: int) -> list[tuple[float, str]]:
         """Round numbers along the horizontal axis 0 or the vertical axis 1, with their pixels."""
         low, high = self.low[axis], self.high[axis]
-        rough = (high - low) / _ABOUT_TICKS
+        rough = (high - low) / 5  # about five ticks
         power = 10.0 ** math.floor(math.log10(rough))
         step = power * next(each for each in (1, 2, 5, 10) if each * power >= rough * 0.999)
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

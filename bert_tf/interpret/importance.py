@@ -1,11 +1,10 @@
 """What each token adds to an output: integrated gradients.
 
-Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017,
-arXiv 1703.01365). The output's gradient is integrated along the straight path from a blank input to
-the real one, here in the vectors that leave the embeddings, and multiplied with the way. The values
-of all tokens add up to what the output changes by (their "completeness"), which shows how good the
-integral is. The blank input is the same one with [MASK] for every piece: what BERT has learned to
-take for "some word", where the paper's zero vector is nothing that it has ever seen.
+Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017, arXiv
+1703.01365). The gradient is integrated along the straight path from a blank input to the real one,
+in the vectors that leave the embeddings, and multiplied with the way. The values of all tokens add
+up to what the output changes by, which shows how good the integral is. The blank input has [MASK]
+for every piece, which BERT takes for "some word"; it has never seen the paper's zero vector.
 """
 
 import contextlib
@@ -19,8 +18,6 @@ import tensorflow as tf
 from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.encoder.layout import TokenLayout
 
-# Points of the way, at which Gauss-Legendre quadrature looks.
-_POINTS = 48
 # Tokens whose gradients are computed at a time.
 _MOST_TOKENS = 4096
 
@@ -39,7 +36,7 @@ def importances(
     inputs: Inputs,
     blank: Inputs,
     score: Callable[[Inputs], tf.Tensor],
-    points: int = _POINTS,
+    points: int = 48,
 ) -> list[Importances]:
     """Integrated gradients of some outputs, from `blank` to `inputs`, each int32 [1, tokens].
 

@@ -10,14 +10,11 @@ from bert_tf.interpret.projection import plane_of
 from bert_tf.tasks.uncertainty import BINS, reliability
 from bert_tf.templates import figures
 
-# Fewer vectors than these say nothing about directions.
-_FEWEST = 3
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are shown of a text.
 _LONGEST = 120
 # Classes that a table of confusions has room for.
 _MOST_CLASSES = 24
-_OTHERS = "(all others)"
 
 
 def draw(rows: int, most: int) -> np.ndarray:
@@ -92,7 +89,7 @@ def projection(
     note: str,
 ) -> list[PageSection]:
     """The points in the plane of their two principal components; nothing if they are too few."""
-    if len(vectors) < _FEWEST:
+    if len(vectors) < 3:  # fewer say nothing about directions
         return []
     plane = plane_of(vectors)
     shares = np.nan_to_num(plane.explained_variance_ratio_)
@@ -177,4 +174,4 @@ def confusion_counts(
     place[kept] = np.arange(most - 1)
     merged = np.zeros((most, most), np.int64)
     np.add.at(merged, (place[:, None], place[None, :]), counts)
-    return (*(names[i] for i in kept), _OTHERS), merged
+    return (*(names[i] for i in kept), "(all others)"), merged

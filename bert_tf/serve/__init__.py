@@ -1,8 +1,7 @@
 """`bert-tf serve`: exports behind the interfaces that clients use already, and a page for people.
 
-TensorFlow Serving's REST interface is the first of them. A client of it works here unchanged, and
-the other way round. `bert_tf.serve.app` has all interfaces. One process computes on the CPU; for
-GPUs and many machines there is TensorFlow Serving.
+Clients of TensorFlow Serving's REST interface work unchanged, and the other way round. One process
+computes on the CPU; for GPUs and many machines there is TensorFlow Serving.
 """
 
 import ipaddress
@@ -18,11 +17,6 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.serve.app import Limits, Server
 from bert_tf.serve.models import sources
-
-# Seconds that requests may take to end after SIGTERM.
-_DRAIN = 30
-# Seconds that loading may then take to end.
-_END = 10
 
 
 def serve(
@@ -41,7 +35,7 @@ def serve(
             access_log=False,
             lifespan="off",
             server_header=False,
-            timeout_graceful_shutdown=_DRAIN,
+            timeout_graceful_shutdown=30,  # seconds for requests to end after SIGTERM
         )
         web, failures = uvicorn.Server(config), []
 
@@ -70,7 +64,7 @@ def serve(
         finally:
             server.close()
             if loading.is_alive():
-                loading.join(_END)
+                loading.join(10)  # seconds
             signal.signal(signal.SIGTERM, before)
         if failures:
             raise failures[0]

@@ -96,6 +96,7 @@ class Server:
         It has the names `hosts`, besides those of this machine and addresses in numbers; None is
         any.
         """
+        of_model = _refusing(self._of_model, _error)
         routes = [
             Route("/", self._page),
             Route("/healthz", self._health),
@@ -105,11 +106,7 @@ class Server:
             Route("/rerank", _refusing(self._rerank, _reranking_error), methods=["POST"]),
             Route("/v1/embeddings", _refusing(self._embeddings, _openai_error), methods=["POST"]),
             Route("/v1/models", self._list),
-            Route(
-                "/v1/models/{rest:path}",
-                _refusing(self._of_model, _error),
-                methods=["GET", "POST"],
-            ),
+            Route("/v1/models/{rest:path}", of_model, methods=["GET", "POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _http_error}
         app = Starlette(routes=routes, exception_handlers=handlers)
@@ -167,15 +164,12 @@ class Server:
         label: str | None = None,
     ) -> Answer:
         """What a version answers; if it is unloaded meanwhile, the one that has taken its place."""
-        servable = self.models.find(name, number, label)
-        while True:
-            try:
+        asked = None
+        while (servable := self.models.find(name, number, label)) is not asked:
+            asked = servable
+            with contextlib.suppress(QueueClosed):
                 return await ask(servable)
-            except QueueClosed:
-                newer = self.models.find(name, number, label)
-                if newer is servable:
-                    raise
-                servable = newer
+        raise QueueClosed
 
     async def _computed(
         self, request: Request, servable: Servable, signature: str, columns: Columns
@@ -194,9 +188,8 @@ class Server:
     ) -> list[Any]:
         """The answers of Python; rows that nobody waits for any more are not computed."""
         asking = Asking(servable)
-        work = functools.partial(servable.predict, rows, options, asking)
         try:
-            return await self._in_thread(request, work)
+            return await self._in_thread(request, lambda: servable.predict(rows, options, asking))
         finally:
             asking.give_up()
 
@@ -560,10 +553,8 @@ class _Guard:
 
     def _refusal(self, request: Request) -> str | None:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if origin is not None and origin.lower() not in (
-            f"http://{host.lower()}",
-            f"https://{host.lower()}",
-        ):
+        own = [f"{scheme}://{host.lower()}" for scheme in ("http", "https")]
+        if origin is not None and origin.lower() not in own:
             return f"a page of {origin} may not send requests to this server"
         if self._hosts is None or _host_name(host) in self._hosts or _is_address(host):
             return None

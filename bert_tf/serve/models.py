@@ -34,14 +34,13 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.json_files import as_json
 from bert_tf.io.remote import fetched, local_path
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.serve.batching import BatchQueue, Columns
 from bert_tf.serve.rest import question
 from bert_tf.text import Tokenizer
 
 # A name is part of an address.
 _NAME = re.compile(r"[^/:=\s]+")
-_CONFIGURATION = ".config"
 # Seconds between two looks for new versions.
 _POLL = 1.0
 
@@ -83,7 +82,7 @@ def sources(models: Sequence[str]) -> list[Source]:
         name, separator, path = each.partition("=")
         if os.path.exists(each) or not separator:
             name, path = "", each
-        if path.endswith(_CONFIGURATION):
+        if path.endswith(".config"):
             found += _configured(path)
         else:
             found.append(Source(name or _default_name(path), path))
@@ -163,7 +162,6 @@ class Servable(Answers):
 
     @functools.cached_property
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
-        """The inputs of each signature."""
         return {name: self.saved.specs(name) for name in self.saved.signature_names()}
 
     @functools.cached_property
@@ -175,10 +173,10 @@ class Servable(Answers):
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer that is in the graph; None if the export does not say which it is."""
-        file = self.path / "assets" / "vocab.txt"
-        if self.saved.record is None or not is_there(file):
+        file, record = self.path / "assets" / VOCABULARY_FILE, self.saved.record
+        if record is None or not is_there(file):
             return None
-        description = Description.from_dict(self.saved.record.model, self.path)
+        description = Description.from_dict(record.model, self.path)
         pieces = read_vocabulary(file)
         settings = description.tokenizer_settings(pieces)
         if self.kind == "MaskedLM":  # its texts hold [MASK]
@@ -234,26 +232,20 @@ class Servable(Answers):
         return max(column.size for column in texts)
 
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The pieces of each text of a row, their number in the model's longest input, and those
-        cut.
-        """
+        """The pieces of a row's texts, the tokens of the longest input, and how many it cuts."""
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
-        template = self.settings.get("hypothesis_template", "{}")
+        form, most = self.settings.get("hypothesis_template", "{}"), max(record.lengths)
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():
-            texts = (
-                [value] if isinstance(value, str) else [template.replace("{}", v) for v in value]
-            )
+            texts = [value] if isinstance(value, str) else [form.replace("{}", v) for v in value]
             ids = tokenizer.tokenize(texts).to_list()
             found[name] = [[tokenizer.vocabulary[each] for each in text] for text in ids]
         total = 1 + sum(1 + max(map(len, texts), default=0) for texts in found.values())
-        reads_all = (
-            not self.task.task_class().cuts_texts or self.settings.get("long_text") == "windows"
-        )
-        cut = 0 if reads_all else max(total - max(record.lengths), 0)
-        return {"pieces": found, "count": total, "cut": cut, "max_length": max(record.lengths)}
+        cuts = self.task.task_class().cuts_texts and self.settings.get("long_text") != "windows"
+        cut = max(total - most, 0) if cuts else 0
+        return {"pieces": found, "count": total, "cut": cut, "max_length": most}
 
     def ranks(self, signature: str) -> dict[str, int]:
         return self.saved.ranks(signature)
@@ -528,7 +520,6 @@ class Models:
         ]
 
     def close(self) -> None:
-        """Answers what waits, and removes what was exported."""
         self._closed.set()
         for known in self._versions.values():
             for version in list(known.values()):

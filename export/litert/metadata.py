@@ -1,11 +1,9 @@
 """What a `.tflite` file says about its model, to bert_tf and to MediaPipe.
 
-A `.tflite` file is a flatbuffer; `schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/` lists
-its fields. The model has named entries of metadata. Files may follow the flatbuffer as a ZIP
-archive, whose offsets count from the start of the whole file. bert_tf adds:
+A `.tflite` file is a flatbuffer (`schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/`), which
+a ZIP archive may follow, whose offsets count from the start of the whole file. bert_tf adds:
 
-- the entry BERT_TF: the record (`bert_tf.asking.record`), with all that is needed to open the model
-  again;
+- the metadata entry BERT_TF: the record (`bert_tf.asking.record`);
 - the entry TFLITE_METADATA: the names of the tensors, the tokenizer and the labels, as a flatbuffer
   with the fields of MediaPipe's `tasks/metadata/metadata_schema.fbs`;
 - the archive, uncompressed: `vocab.txt`, `labels.txt` and other texts, and last a SHA-256 of all
@@ -19,7 +17,7 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from flatbuffers import Builder
@@ -38,8 +36,6 @@ _DIGEST_FILE = "sha256"
 
 # Names of the entries.
 _OURS, _MEDIAPIPE = "BERT_TF", "TFLITE_METADATA"
-# A limit for files of others. TensorFlow's converter writes two entries.
-_MOST_ENTRIES = 64
 
 # The numbers of fields in schema.fbs: of a Model,
 _VERSION, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 0, 2, 4, 6, 7
@@ -81,12 +77,24 @@ def with_metadata(
     tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
     model = subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
     graph = FlatTable.root(model)
-    mediapipe = _mediapipe_metadata(
-        about,
-        _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
-        _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
-        files.keys() if for_mediapipe else files.keys() - {VOCABULARY_FILE},
-    )
+
+    def tensor(name: str, description: str) -> Fields:
+        has_labels = name == _LABELLED and LABELS_FILE in files
+        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []
+        return {0: name, 1: description, 6: labels}
+
+    tokenizer = {0: _BERT_TOKENIZER, 1: {0: [{0: VOCABULARY_FILE, 2: _VOCABULARY}]}}
+    own_inputs = _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS)
+    own_outputs = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
+    about_graph = {
+        2: [tensor(*each) for each in own_inputs.items()],
+        3: [tensor(*each) for each in own_outputs.items()],
+        5: [tokenizer] if for_mediapipe and VOCABULARY_FILE in files else [],
+    }
+    fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [about_graph], 7: _SCHEMA_VERSION}
+    builder = Builder(0)
+    builder.Finish(add_table(builder, fields), _METADATA_IDENTIFIER)
+    mediapipe = bytes(builder.Output())
     ours = record.to_json(settings).encode()
     return _with_files(_with_entries(model, {_OURS: ours, _MEDIAPIPE: mediapipe}), files)
 
@@ -122,27 +130,6 @@ def _in_order(model: FlatTable, given: Texts, of_signature: int, of_graph: int) 
         raise ValueError(f"the model has {sorted(names.values())}, not {sorted(given)}")
     ordered = [names[tensor] for tensor in model.tables(_SUBGRAPHS)[0].words(of_graph)]
     return {name: given[name] for name in ordered}
-
-
-def _mediapipe_metadata(
-    about: tuple[str, str], inputs: Texts, outputs: Texts, files: Collection[str]
-) -> bytes:
-    def tensor(name: str, description: str) -> Fields:
-        has_labels = name == _LABELLED and LABELS_FILE in files
-        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []
-        return {0: name, 1: description, 6: labels}
-
-    vocabulary = {0: VOCABULARY_FILE, 2: _VOCABULARY}
-    tokenizer = {0: _BERT_TOKENIZER, 1: {0: [vocabulary]}}
-    subgraph = {
-        2: [tensor(*each) for each in inputs.items()],
-        3: [tensor(*each) for each in outputs.items()],
-        5: [tokenizer] if VOCABULARY_FILE in files else [],
-    }
-    fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [subgraph], 7: _SCHEMA_VERSION}
-    builder = Builder(0)
-    builder.Finish(add_table(builder, fields), _METADATA_IDENTIFIER)
-    return bytes(builder.Output())
 
 
 def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
@@ -189,7 +176,7 @@ def _settings(content: bytes) -> bytes | None:
     """The JSON in a file; None if it has none. Any exception, if the file is damaged."""
     model = FlatTable.root(content)
     entries = model.tables(_METADATA)
-    if len(entries) > _MOST_ENTRIES:
+    if len(entries) > 64:  # TensorFlow's converter writes two
         raise ValueError("it has too many metadata entries")
     for entry in entries:
         if entry.content(_NAME) == _OURS.encode():

@@ -10,7 +10,7 @@ from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.litert import mediapipe, metadata
-from bert_tf.export.litert.conversion import convert
+from bert_tf.export.litert.conversion import INPUTS, convert
 from bert_tf.export.litert.form import DeviceForm, LiteForm, StringsForm
 from bert_tf.export.litert.metadata import LABELS_FILE, VOCABULARY_FILE
 from bert_tf.export.service import record_of
@@ -80,7 +80,7 @@ def _described(model: Any, network: bytes, form: DeviceForm | StringsForm, recor
     files = {VOCABULARY_FILE: file_text(model.tokenizer.vocabulary)}
     if model.labels:
         files[LABELS_FILE] = file_text(model.labels)
-    names = form.inputs if isinstance(form, StringsForm) else ("ids", "mask", "segment_ids")
+    names = form.inputs if isinstance(form, StringsForm) else INPUTS
     about = f"exported by bert_tf {bert_tf.__version__}"
     if isinstance(form, StringsForm):
         about += "; its tokenizer requires the operations of TensorFlow Text"

@@ -10,11 +10,6 @@ from typing import Any
 
 from flatbuffers import Builder, encode, number_types, table
 
-# Bytes that the content of a TFLite file's buffers is aligned to.
-_ALIGNMENT = 16
-# The most elements of a vector of tables; a damaged file may claim any number.
-_MOST_TABLES = 100_000
-
 
 class Byte(int):
     """A number of 8 bits, as the value of a field."""
@@ -50,7 +45,7 @@ def add_table(builder: Builder, fields: Fields) -> Placed:
 
 def add_bytes(builder: Builder, content: bytes) -> Placed:
     """Writes a vector of bytes; its first byte is aligned."""
-    builder.Prep(_ALIGNMENT, len(content))
+    builder.Prep(16, len(content))  # the alignment of buffers in a TFLite file
     return Placed(builder.CreateByteVector(content))
 
 
@@ -84,15 +79,12 @@ class FlatTable:
 
     @classmethod
     def root(cls, data: bytes) -> "FlatTable":
-        """The outermost table."""
         return cls(data, encode.Get(number_types.UOffsetTFlags.packer_type, data, 0))
 
     def word(self, number: int) -> int:
-        """A field of 32 bits."""
         return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint32Flags)
 
     def byte(self, number: int) -> int:
-        """A field of 8 bits."""
         return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint8Flags)
 
     def text(self, number: int) -> str:
@@ -136,6 +128,6 @@ class FlatTable:
         if not offset:
             return range(0)
         count, start = self._table.VectorLen(offset), self._table.Vector(offset)
-        if count > _MOST_TABLES:
+        if count > 100_000:  # a damaged file may claim any number
             raise ValueError(f"a vector has {count} elements")
         return range(start, start + 4 * count, 4)
