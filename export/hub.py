@@ -110,12 +110,11 @@ class HubPreprocessor(Service):
             segments = [each if each.ragged_rank == 1 else each.merge_dims(1, 2) for each in inputs]
             return pack(segments, self.tokenizer, seq_length)
 
+        length = tf.TensorSpec([], tf.int32, "seq_length")
         for segments in (1, 2):
             for rank in (2, 3):
-                segment = tf.RaggedTensorSpec([None] * rank, tf.int32)
-                bert_pack_inputs.get_concrete_function(
-                    [segment] * segments, seq_length=tf.TensorSpec([], tf.int32, "seq_length")
-                )
+                given = [tf.RaggedTensorSpec([None] * rank, tf.int32)] * segments
+                bert_pack_inputs.get_concrete_function(given, seq_length=length)
         return bert_pack_inputs
 
 

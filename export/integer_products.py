@@ -170,14 +170,11 @@ def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.n
     try:
         for batch in batches:
             longest = len(batch[-1][INPUTS[0]])
-            encoder.encode(
-                {
-                    name: tf.constant(
-                        [np.pad(row[name], (0, longest - len(row[name]))) for row in batch]
-                    )
-                    for name in INPUTS
-                }
-            )
+            padded = {
+                name: [np.pad(row[name], (0, longest - len(row[name]))) for row in batch]
+                for name in INPUTS
+            }
+            encoder.encode({name: tf.constant(rows) for name, rows in padded.items()})
     finally:
         for linear in linears:
             del linear.__dict__["call"]
@@ -239,17 +236,15 @@ def _quantized_matmul(given: Sequence[tf.Tensor], fused: Sequence[str]) -> tf.Te
         "Thost_inputs": types(),
         "Tdevice_outputs": types(*outputs),
         "Thost_outputs": types(),
-        "T1": attribute(type=tf.qint8.as_datatype_enum),
-        "T2": attribute(type=tf.qint8.as_datatype_enum),
-        "Tbias": attribute(type=tf.float32.as_datatype_enum),
-        "Tout": attribute(type=result.as_datatype_enum),
-        "U": attribute(type=tf.float32.as_datatype_enum),
         "is_weight_const": attribute(b=True),
         "is_bias_const": attribute(b=True),
         "fused_ops": attribute(list=attribute.ListValue(s=names)),
         "input_quant_mode": attribute(s=b"SCALED"),
         "output_quant_mode": attribute(s=b"SCALED"),
     }
+    dtypes = {"T1": tf.qint8, "T2": tf.qint8, "Tbias": tf.float32, "Tout": result, "U": tf.float32}
+    for name, dtype in dtypes.items():
+        attributes[name] = attribute(type=dtype.as_datatype_enum)
     graph = tf.compat.v1.get_default_graph()
     made = graph.create_op(
         "_QuantizedMatMul", [*given], outputs, attrs=attributes, name="integer_product"

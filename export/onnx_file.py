@@ -18,10 +18,7 @@ from bert_tf.io.vocabulary import file_text
 
 
 def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | None) -> Path:
-    """Writes a task model as an ONNX file, which takes ids; see `TaskModel.export`.
-
-    Its metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
-    """
+    """Writes a task model of ids as an ONNX file with the record, vocabulary and labels."""
     path = new_file(out, ".onnx", "an ONNX file")
     is_plain = inputs == "ids" and precision in (None, "float32") and model.abstain is None
     if not is_plain or model.long_text == "windows":

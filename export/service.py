@@ -27,9 +27,7 @@ class Signature(NamedTuple):
     is_inner: bool = False
 
     def example_tensors(self) -> Tensors:
-        return {
-            name: tf.constant(self.example[name], spec.dtype) for name, spec in self.inputs.items()
-        }
+        return {n: tf.constant(self.example[n], spec.dtype) for n, spec in self.inputs.items()}
 
 
 class Service(abc.ABC):

@@ -25,8 +25,7 @@ from bert_tf.io.remote import fetched
 from bert_tf.io.resumable import resumable_file
 
 DTYPES = ("float32", "float16")
-_INPUT, _OUTPUT = "text", "embedding"
-_RANKS = {_INPUT: 1}
+_RANKS, _OUTPUT = {"text": 1}, "embedding"
 
 
 def embed(
@@ -57,10 +56,8 @@ def embed(
         raise UserError(f"{input_file} holds no texts; give at least one")
     model, identity = _open(path, **settings)
     signature = "serving_default" if prompt is None else prompt
-    if model.ranks(signature) != _RANKS:
-        raise UserError(
-            f"{path} takes {', '.join(model.ranks(signature))}, not single texts; give an embedder"
-        )
+    if (ranks := model.ranks(signature)) != _RANKS:
+        raise UserError(f"{path} takes {', '.join(ranks)}, not single texts; give an embedder")
     work = {
         "bert_tf": bert_tf.__version__,
         "texts": checksum(input_file),
@@ -89,8 +86,7 @@ def embed(
                     )
                 if not matrix.size:
                     found = outputs[_OUTPUT]
-                    # Numbers of 8 bits stay as they are.
-                    kept = found.dtype if found.dtype == np.int8 else dtype
+                    kept = np.int8 if found.dtype == np.int8 else dtype
                     matrix = np.zeros((len(rows), found.shape[1]), kept)
                 matrix[chosen] = outputs[_OUTPUT]
                 done += len(chosen)

@@ -57,7 +57,7 @@ class FrozenTask(Answers):
     ):
         self.path, self.model, self.network = path, model, network
         self.kind = _LITE_FILE if saved is None else _SAVED_MODEL
-        self._saved = saved
+        self._saved, self._record = saved, None if saved is None else saved.record
         self._asked: Any = saved if model is None else model
 
     @classmethod
@@ -89,33 +89,30 @@ class FrozenTask(Answers):
     @property
     def has_record(self) -> bool:
         """False for a SavedModel of bert_tf 0.2.0 or of another program."""
-        return self._saved is None or self._saved.record is not None
+        return self._saved is None or self._record is not None
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the model that was exported; {} if the export does not say."""
         if self._saved is None:
             return self.model.settings
-        return self._saved.record.model.get("settings", {}) if self._saved.record else {}
+        return self._record.model.get("settings", {}) if self._record else {}
 
     def task_class(self) -> Any:
         if self._saved is None or self.model is not None:
             return type(self.model)
-        outputs, record = self._saved.output_names(), self._saved.record
-        if record is None:  # an export of bert_tf 0.2.0, or of another program
-            classes = (family.model_class() for family in registry.families())
-            found = next((cls for cls in classes if outputs == {*cls.answer_names}), None)
-            if found is None:
-                raise UserError(
-                    f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs "
-                    "of a task; use serve"
-                )
-            return found
-        family = registry.family_of(record.class_name)
-        if family is None:
+        outputs = self._saved.output_names()
+        if self._record is None:  # an export of bert_tf 0.2.0, or of another program
+            for family in registry.families():
+                if outputs == {*family.model_class().answer_names}:
+                    return family.model_class()
             raise UserError(
-                f"{self.path} holds an unknown model {record.class_name!r}; update bert_tf"
+                f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs of a "
+                "task; use serve"
             )
+        name = self._record.class_name
+        if (family := registry.family_of(name)) is None:
+            raise UserError(f"{self.path} holds an unknown model {name!r}; update bert_tf")
         if outputs != {*family.model_class().answer_names}:
             raise UserError(f"{self.path} {_OTHER_ANSWERS}")
         return family.model_class()
@@ -184,11 +181,11 @@ class FrozenTask(Answers):
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have longer texts than the export reads; 0 if it does not say."""
-        if self._saved is not None and self._saved.record is not None:
+        if self._record is not None:
             settings, template = self.settings, "hypothesis_template"
             added = [settings.get(template, ""), *(settings.get("prompts") or {}).values()]
             # Three tokens are special, and a text has at most as many others as it has bytes.
-            most = max(self._saved.record.lengths) - 3 - sum(len(encoded(each)) for each in added)
+            most = max(self._record.lengths) - 3 - sum(len(encoded(each)) for each in added)
             texts = [[*map(_in_bytes, column)] for column in columns]
             rows = rows_of(texts, [*map(str, range(len(texts)))])
             if all(row_length(row) <= most for row in rows):
@@ -202,10 +199,10 @@ class FrozenTask(Answers):
     @functools.cached_property
     def _unweighted(self) -> Any:
         """The task model of the export, without weights; None if the export does not say."""
-        if self.model is not None or self._saved is None or self._saved.record is None:
+        if self.model is not None or self._record is None:
             return self.model
         vocabulary = read_beside(Path(self.path, "assets"))
-        return vocabulary and _without_weights(self.path, self._saved.record, vocabulary)
+        return vocabulary and _without_weights(self.path, self._record, vocabulary)
 
     def ranks(self, signature: str) -> dict[str, int]:
         return self._asked.ranks(signature)
@@ -247,12 +244,9 @@ def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> 
     if vocabulary_hash(vocabulary) != description.vocabulary:
         raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
     tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
-    no_tensors = tensors.of_arrays({})
-    checkpoint = Checkpoint(
-        local_path(path), description, no_tensors, native.TABLE, lambda: vocabulary
-    )
-    family = family_at(checkpoint)
-    if family is None:
+    given = description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
+    checkpoint = Checkpoint(local_path(path), *given)
+    if (family := family_at(checkpoint)) is None:
         raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
     with keras.StatelessScope(initialize_variables=False):
         return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

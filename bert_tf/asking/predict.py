@@ -37,10 +37,7 @@ def run(
     signature: str = "serving_default",
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
-
-    The file "-" is standard input, and the output None is standard output.
-    """
+    """Writes a JSON line for each of `texts`, or line of `input_file`; "-" is standard input."""
     model, padded = _load(path, options or {})
     ranks = model.ranks(signature)
     if input_file:
@@ -103,8 +100,7 @@ def answers(
 ) -> Iterator[dict[str, Any]]:
     """The answer to each row of a batch as JSON data, its outputs sorted by name.
 
-    Lists end where the row's own do, whatever the other rows of the batch are. Offsets become those
-    of characters.
+    Lists end where the row's own do, whatever the other rows are. Offsets are those of characters.
     """
     lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}
@@ -125,8 +121,7 @@ def cut_lists(
 ) -> dict[str, Any]:
     """A row's outputs without the padding at the ends of lists, of which `groups` end together.
 
-    Padding is "" in texts, -1 in integers and 0 in other numbers, but not in the first `least`
-    entries.
+    Padding is "" in texts, -1 in integers and 0 in other numbers; the first `least` are none.
     """
     cut: dict[str, Any] = {}
     for group in groups:

@@ -51,9 +51,8 @@ def importances(
     integrals = tf.zeros([len(outputs), *way.shape], way.dtype)
     for first in range(0, points, rows):
         chunk = slice(first, first + rows)
-        share, weight = (
-            tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
-        )
+        both = (tf.constant(each[chunk], way.dtype) for each in (shares, weights))
+        share, weight = (each[:, None, None] for each in both)
         gradients = _gradients(encoder, inputs, start + share * way, score)
         integrals += tf.reduce_sum(weight * gradients, axis=1)
     values = tf.reduce_sum(way * integrals, axis=-1).numpy()

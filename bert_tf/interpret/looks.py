@@ -115,7 +115,6 @@ def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) 
     """Which tokens of an input to show, int [shown]: all, or where they are too many, some.
 
     Of one text that is a stretch around `focus`; of a pair also the start of the first text.
-    `type_ids` are int [tokens].
     """
     tokens = len(type_ids)
     if tokens <= most:

@@ -39,8 +39,7 @@ def row_vectors(
 ) -> np.ndarray:
     """float32 [rows, hidden]: a vector for each input, by `pooled` or `mean`.
 
-    `inputs_of` gives the encoder's inputs [batch, seq_len] for some rows, which have `lengths`
-    tokens.
+    `inputs_of` gives the encoder's inputs [batch, seq_len] for some rows of `lengths` tokens.
     """
     form = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
 

@@ -158,10 +158,7 @@ def coverage(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSectio
 def confusion_counts(
     names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = _MOST_CLASSES
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """The classes, and int64 [classes given, classes predicted], of int [rows] by int [rows].
-
-    If there are more classes than `most`, the least frequent ones become one.
-    """
+    """Some classes and the rest, and int64 [classes given, classes predicted], of int [rows]."""
     from sklearn.metrics import confusion_matrix
 
     classes = len(names)

@@ -91,11 +91,7 @@ class Server:
             waiting.labels(name).set_function(functools.partial(self._waiting, name))
 
     def app(self, hosts: Sequence[str] | None) -> ASGIApp:
-        """The server as an application of ASGI.
-
-        It has the names `hosts`, besides those of this machine and addresses in numbers; None is
-        any.
-        """
+        """The server as an application of ASGI with the names `hosts`; None takes every name."""
         of_model = _refusing(self._of_model, _error)
         routes = [
             Route("/", self._page),
@@ -150,11 +146,9 @@ class Server:
         return rest.parsed(bytes(data))
 
     def _check_rows(self, count: int) -> None:
-        if count > self._limits.most_rows:
-            most = self._limits.most_rows
-            raise HTTPException(
-                413, f"{count:,} rows, or texts in their lists; a request may have {most:,}"
-            )
+        if count > (most := self._limits.most_rows):
+            what = f"{count:,} rows, or texts in their lists"
+            raise HTTPException(413, f"{what}; a request may have {most:,}")
 
     async def _answered(
         self,
@@ -277,9 +271,7 @@ class Server:
             sent = [base64.b64encode(each.astype("<f4").tobytes()).decode() for each in vectors]
         else:
             sent = as_json(vectors)
-        data = [
-            {"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(sent)
-        ]
+        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(sent)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return JSONResponse({"object": "list", "data": data, "model": name, "usage": usage})
 
@@ -522,9 +514,10 @@ class _Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Sequence[str] | None, count: Callable[[str, int, float], None]
+        self, app: Starlette, hosts: Sequence[str] | None, count: Callable[[str, int, float], None]
     ):
         self._app, self._count = app, count
+        self._paths = {route.path for route in app.routes if isinstance(route, Route)}
         own = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
         self._hosts = None if hosts is None else own | {*map(_host_name, hosts)}
 
@@ -541,12 +534,12 @@ class _Guard:
             await send(message)
 
         refusal = self._refusal(Request(scope))
-        app = JSONResponse({"error": refusal}, 403) if refusal else self._app
+        app: ASGIApp = _error(403, refusal) if refusal else self._app
         try:
             await app(scope, receive, sending)
         finally:
             seconds = time.perf_counter() - start
-            self._count(_known(scope["path"]), status, seconds)
+            self._count(self._known(scope["path"]), status, seconds)
             client = (scope.get("client") or ("-",))[0]
             path = escaped(scope["path"])  # a line break in it would begin a line of its own
             logger.info(f"{client} {scope['method']} {path} {status} {seconds * 1e3:.0f} ms")
@@ -560,6 +553,12 @@ class _Guard:
             return None
         return f"{host!r} is no name of this server; start it with --allow {_host_name(host)}"
 
+    def _known(self, path: str) -> str:
+        """The address of a request for statistics, which must not grow with what clients send."""
+        if (found := _PLACE.fullmatch(path)) is not None:
+            return f"/v1/models/NAME{found['rest'] or ''}"
+        return path if path in self._paths else "other"
+
 
 def _host_name(host: str) -> str:
     """The name in a `Host` header, without the port."""
@@ -572,15 +571,6 @@ def _is_address(host: str) -> bool:
         ipaddress.ip_address(_host_name(host).strip("[]"))
         return True
     return False
-
-
-def _known(path: str) -> str:
-    """The address of a request for statistics, which must not grow with what clients send."""
-    found = _PLACE.fullmatch(path)
-    if found is not None:
-        return f"/v1/models/NAME{found['rest'] or ''}"
-    own = ("/", "/healthz", "/metrics", "/models", "/predict", "/rerank")
-    return path if path in (*own, "/v1/embeddings", "/v1/models") else "other"
 
 
 @functools.cache

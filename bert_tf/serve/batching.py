@@ -1,6 +1,5 @@
 """Requests that wait while a model computes are computed together."""
 
-import collections
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -71,7 +70,7 @@ class BatchQueue:
     ):
         self._compute, self._lists, self._computed = compute, lists, computed
         self._most_rows, self._most_waiting = most_rows, most_waiting
-        self._rows: collections.deque[_Row] = collections.deque()
+        self._rows: list[_Row] = []
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -82,10 +81,7 @@ class BatchQueue:
         return len(self._rows)
 
     def submit(self, signature: str, columns: Columns, lengths: Sequence[int]) -> Future[Outputs]:
-        """What the outputs of one row or more will be, each [rows, ...]; `lengths` have any unit.
-
-        A future that is cancelled gives the places of its rows to others.
-        """
+        """The outputs of one row or more, each [rows, ...]; cancelled ones give up their places."""
         request = _Request(signature, columns, lengths, joins=self._lists is not None)
         with self._changed:
             if self._closed:
@@ -121,9 +117,8 @@ class BatchQueue:
         """The rows of the next batch; none if the queue is closed and empty."""
         with self._changed:
             while True:
-                if any(row.request.future.done() for row in self._rows):  # cancelled, or failed
-                    left = (row for row in self._rows if not row.request.future.done())
-                    self._rows = collections.deque(left)
+                # The rows of requests that were cancelled, or failed, are dropped.
+                self._rows = [row for row in self._rows if not row.request.future.done()]
                 if self._rows or self._closed:
                     break
                 self._changed.wait()
@@ -139,10 +134,8 @@ class BatchQueue:
             ]
             alike.sort(key=lambda row: abs(row.length - oldest.length))  # stable: the oldest leads
             chosen = alike[: self._most_rows]
-            taken = {(id(row.request), row.place) for row in chosen}
-            self._rows = collections.deque(
-                row for row in self._rows if (id(row.request), row.place) not in taken
-            )
+            taken = {*chosen}
+            self._rows = [row for row in self._rows if row not in taken]
             return chosen
 
     def _answer(self, batch: Sequence[_Row]) -> None:

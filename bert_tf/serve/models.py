@@ -136,11 +136,7 @@ def _configured(path: str) -> list[Source]:
 
 
 class Servable(Answers):
-    """A version of a model that is loaded.
-
-    It answers as `bert_tf.load` of its folder does, but `queue` may compute its rows together with
-    those of other requests.
-    """
+    """A version, as `bert_tf.load` opens it, whose rows may be computed with those of others."""
 
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
         self.name, self.number, self.path = name, number, path

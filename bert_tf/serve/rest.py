@@ -88,9 +88,8 @@ def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
     if not by_row:
         return {"outputs": _unnamed(columns)}
     if len({np.shape(values)[:1] for values in outputs.values()} | {()}) != 2:
-        raise UserError(
-            f'{" and ".join(columns)} are not a batch of rows; send columns, as "inputs"'
-        )
+        names = " and ".join(columns)
+        raise UserError(f'{names} are not a batch of rows; send columns, as "inputs"')
     rows = zip(*columns.values(), strict=True)
     return {"predictions": [_unnamed(dict(zip(columns, row, strict=True))) for row in rows]}
 

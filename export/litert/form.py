@@ -48,9 +48,8 @@ class LiteForm:
                 "lengths and calibration"
             )
         if self.calibration is not None and len(lengths) > 1:
-            raise UserError(
-                f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
-            )
+            known = ", ".join(map(str, lengths))
+            raise UserError(f"a calibration is for one length; give one of {known}")
         if self.calibration is None:
             return dataclasses.replace(self, lengths=lengths)
         fitting = [row for row in self.calibration if len(row["input_mask"]) <= lengths[-1]]
@@ -101,8 +100,7 @@ class DeviceForm:
     """A model of one task as a device calls it, with operations and static shapes of LiteRT.
 
     An axis of unknown size after that of the batch is that of the tokens. `answer` takes the
-    encoder's inputs, int32 [1, seq_len]. `restore` makes of outputs and inputs what the model's
-    `call` returns.
+    encoder's inputs, int32 [1, seq_len]. `restore` makes what `call` returns of outputs and inputs.
     """
 
     outputs: Mapping[str, tf.TensorSpec]
@@ -115,8 +113,7 @@ class StringsForm:
     """A model of one task as a device calls it with texts.
 
     `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. `requests` are those
-    of a row of `predict`; `respond` makes the outputs of `serving_default` of theirs and of the
-    rows.
+    of a row; `respond` makes the outputs of `serving_default` of theirs and of the rows.
     """
 
     inputs: Sequence[str]

@@ -13,8 +13,7 @@ The length is the second size of the inputs; longer texts are cut. With a size t
 the shape signature, a text with more pieces than positions gives a wrong answer or an error.
 
 MediaPipe returns the outputs as they are, float32 or uint8: a classifier must have the softmax or
-the sigmoid in the graph, and a score for every line of `labels.txt`. The embedder normalizes on
-request.
+the sigmoid in the graph, and a score for every line of `labels.txt`.
 """
 
 from bert_tf.export.litert.conversion import INPUTS
