@@ -12,12 +12,9 @@ from typing import Any, Literal
 SAVED_MODEL, LITERT, ONNX = FORMATS = ("tf_saved_model", "litert", "onnx")
 # The options that not every format has, with their defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    SAVED_MODEL: {
-        **{"freeze": False, "device": "cpu", "version": None, "inputs": None},
-        "calibration": None,
-    },
-    LITERT: {"inputs": None, "lengths": None, "calibration": None},
-    ONNX: {"inputs": None},
+    SAVED_MODEL: dict(freeze=False, device="cpu", version=None, inputs=None, calibration=None),
+    LITERT: dict(inputs=None, lengths=None, calibration=None),
+    ONNX: dict(inputs=None),
 }
 # What an export takes, and what it takes unless that is said.
 Inputs = Literal["ids", "strings"]

@@ -89,7 +89,6 @@ class HubPreprocessor(Service):
         )
 
     def _special_tokens(self) -> Tensors:
-        """The ids of the special tokens and the size of the vocabulary, int32 scalars."""
         tokenizer = self.tokenizer
         numbers = {
             "start_of_sequence_id": tokenizer.cls_id,

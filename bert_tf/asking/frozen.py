@@ -103,9 +103,9 @@ class FrozenTask(Answers):
             return type(self.model)
         outputs = self._saved.output_names()
         if self._record is None:  # an export of bert_tf 0.2.0, or of another program
-            for family in registry.families():
-                if outputs == {*family.model_class().answer_names}:
-                    return family.model_class()
+            for cls in (family.model_class() for family in registry.families()):
+                if outputs == {*cls.answer_names}:
+                    return cls
             raise UserError(
                 f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs of a "
                 "task; use serve"

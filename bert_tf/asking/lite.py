@@ -67,7 +67,8 @@ class LiteModel:
             outputs[name] = np.zeros([len(answers), *sizes], _DTYPES[spec.dtype])
             for row, answer in enumerate(answers):
                 values = answer[name][0][tuple(map(slice, sizes))]
-                outputs[name][(row, *map(slice, values.shape))] = values
+                filled: tuple[int | slice, ...] = (row, *map(slice, values.shape))
+                outputs[name][filled] = values
         return outputs
 
 

@@ -32,7 +32,6 @@ class SavedModel(Answers):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """The SavedModel at `path`, or the newest of the versions that are there."""
         register_ops()
         found = find_saved_model(os.fspath(path))
         record = Record.of_saved_model(found)
@@ -66,7 +65,6 @@ class SavedModel(Answers):
         return tuple(self.loaded.signatures)
 
     def output_names(self) -> set[str]:
-        """The names of what `serving_default` returns."""
         return set(self.loaded.signatures["serving_default"].structured_outputs)
 
     def call(self, signature: str, tensors: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

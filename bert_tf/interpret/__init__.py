@@ -30,7 +30,16 @@ def inspect(
     `bert-tf predict`. `out` is None for `inspect.html` in the run folder.
     """
     subject = Subject.load(path)
-    out, family = _place(subject, out), subject.family
+    if out is None:
+        if subject.run is None:
+            raise UserError(
+                f"{subject.path} is not a run folder; name the page with --out, as in --out "
+                "page.html"
+            )
+        out = subject.run.path / "inspect.html"
+    if Path(out).suffix != ".html":
+        raise UserError(f"--out {out} must end in .html")
+    family = subject.family
     pictures = EncoderPictures(subject) if family is None else family.pictures_class()(subject)
     if input_file is not None:
         ranks = dict.fromkeys(pictures.accepted[0], 1)
@@ -64,19 +73,6 @@ def inspect(
         )
         file.write(page)
     logger.info(f"{out}: open it in a browser")
-    return out
-
-
-def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
-    if out is None:
-        if subject.run is None:
-            raise UserError(
-                f"{subject.path} is not a run folder; name the page with --out, as in --out "
-                "page.html"
-            )
-        return subject.run.path / "inspect.html"
-    if Path(out).suffix != ".html":
-        raise UserError(f"--out {out} must end in .html")
     return Path(out)
 
 

@@ -71,7 +71,6 @@ _Bars = dict[str, dict[str, int]]
 
 
 def _findings(config: FinetuningRun) -> tuple[list[_Line], _Bars]:
-    """What is odd in the data of a run, and pictures of them."""
     settled, vocabulary = settle(config)
     pieces = vocabulary.removesuffix("\n").split("\n")
     tokenizer = Tokenizer.of(pieces, settled.tokenizer.settings)

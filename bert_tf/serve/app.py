@@ -549,9 +549,13 @@ class _Guard:
         own = [f"{scheme}://{host.lower()}" for scheme in ("http", "https")]
         if origin is not None and origin.lower() not in own:
             return f"a page of {origin} may not send requests to this server"
-        if self._hosts is None or _host_name(host) in self._hosts or _is_address(host):
+        name = _host_name(host)
+        if self._hosts is None or name in self._hosts:
             return None
-        return f"{host!r} is no name of this server; start it with --allow {_host_name(host)}"
+        with contextlib.suppress(ValueError):  # no foreign page can point a number elsewhere
+            ipaddress.ip_address(name.strip("[]"))
+            return None
+        return f"{host!r} is no name of this server; start it with --allow {name}"
 
     def _known(self, path: str) -> str:
         """The address of a request for statistics, which must not grow with what clients send."""
@@ -563,14 +567,6 @@ class _Guard:
 def _host_name(host: str) -> str:
     """The name in a `Host` header, without the port."""
     return re.sub(r":\d*$", "", host.lower()).rstrip(".")
-
-
-def _is_address(host: str) -> bool:
-    """Whether a `Host` header has a number instead of a name, which no foreign page can point."""
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(_host_name(host).strip("[]"))
-        return True
-    return False
 
 
 @functools.cache

@@ -115,7 +115,6 @@ def _default_name(path: str) -> str:
 
 
 def _configured(path: str) -> list[Source]:
-    """The models of a ModelServerConfig in the text form of protobuf."""
     from google.protobuf import text_format
     from tensorflow_serving.config import model_server_config_pb2
 
@@ -162,7 +161,6 @@ class Servable(Answers):
 
     @functools.cached_property
     def examples(self) -> dict[str, list[dict[str, Any]]]:
-        """Signature -> the rows of its warm-up request."""
         found = warm_up_rows(self.path)
         return {name: rows for name, rows in found.items() if name in self.signatures and rows}
 
@@ -391,25 +389,23 @@ class Models:
     def prepare(self) -> None:
         """Exports what is no SavedModel yet, to folders that `close` removes."""
         for name, source in self.sources.items():
-            if not frozen_kind(source.path):
-                self.sources[name] = dataclasses.replace(source, path=self._exported(source))
-
-    def _exported(self, source: Source) -> str:
-        folder = Path(tempfile.mkdtemp(prefix="bert-tf-serve-"))
-        self._files.callback(shutil.rmtree, folder, ignore_errors=True)
-        logger.info(f"{source.path}: exporting it to serve it")
-        # A process of its own returns all the memory that this takes.
-        command = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
-        done = subprocess.Popen([*command, str(folder / "1")], stderr=subprocess.PIPE, text=True)
-        # These are called in reverse order.
-        self._files.callback(done.wait)
-        self._files.callback(done.kill)
-        if self._closed.is_set():
-            self._files.close()
-        lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
-        if done.returncode:
-            raise UserError(lines[-1].removeprefix("bert-tf: error: "))
-        return str(folder)
+            if frozen_kind(source.path):
+                continue
+            folder = Path(tempfile.mkdtemp(prefix="bert-tf-serve-"))
+            self._files.callback(shutil.rmtree, folder, ignore_errors=True)
+            logger.info(f"{source.path}: exporting it to serve it")
+            # A process of its own returns all the memory that this takes.
+            export = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
+            done = subprocess.Popen([*export, str(folder / "1")], stderr=subprocess.PIPE, text=True)
+            # These are called in reverse order.
+            self._files.callback(done.wait)
+            self._files.callback(done.kill)
+            if self._closed.is_set():
+                self._files.close()
+            lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
+            if done.returncode:
+                raise UserError(lines[-1].removeprefix("bert-tf: error: "))
+            self.sources[name] = dataclasses.replace(source, path=str(folder))
 
     def load(self) -> None:
         """Loads the versions that are there now; raises UserError for a model without any."""

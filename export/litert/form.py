@@ -33,7 +33,6 @@ class LiteForm:
     calibration: Sequence[Row] | None = None
 
     def checked(self, model: Any) -> "LiteForm":
-        """This form with the lengths for a model."""
         if self.precision not in LITE_PRECISIONS:
             raise UserError(
                 f"unknown precision {self.precision!r} for a LiteRT file; choose one of "

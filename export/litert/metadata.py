@@ -76,7 +76,6 @@ def with_metadata(
     infos = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
     tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
     model = subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
-    graph = FlatTable.root(model)
 
     def tensor(name: str, description: str) -> Fields:
         has_labels = name == _LABELLED and LABELS_FILE in files
@@ -85,10 +84,9 @@ def with_metadata(
 
     tokenizer = {0: _BERT_TOKENIZER, 1: {0: [{0: VOCABULARY_FILE, 2: _VOCABULARY}]}}
     own_inputs = _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS)
-    own_outputs = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
     about_graph = {
         2: [tensor(*each) for each in own_inputs.items()],
-        3: [tensor(*each) for each in own_outputs.items()],
+        3: [tensor(*each) for each in outputs.items()],
         5: [tokenizer] if for_mediapipe and VOCABULARY_FILE in files else [],
     }
     fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [about_graph], 7: _SCHEMA_VERSION}
