@@ -24,7 +24,7 @@ SHARDS = 2
 
 
 def can_shard(config: EncoderConfig) -> bool:
-    """Whether the shards would be equal, and threads have no other work, as two towers are."""
+    """Whether shards would be equal, and threads have no other work, such as two towers."""
     numbers = config.num_attention_heads, config.intermediate_size
     return config.attention != "side_by_side" and not any(each % SHARDS for each in numbers)
 

@@ -13,8 +13,6 @@ from bert_tf.templates import figures
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are shown of a text.
 _LONGEST = 120
-# Classes that a table of confusions has room for.
-_MOST_CLASSES = 24
 
 
 def draw(rows: int, most: int) -> np.ndarray:
@@ -156,9 +154,9 @@ def coverage(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSectio
 
 
 def confusion_counts(
-    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = _MOST_CLASSES
+    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = 24
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Some classes and the rest, and int64 [classes given, classes predicted], of int [rows]."""
+    """Classes, the rarest as one if there are many, and int64 [classes given, predicted]."""
     from sklearn.metrics import confusion_matrix
 
     classes = len(names)

@@ -91,7 +91,7 @@ class Server:
             waiting.labels(name).set_function(functools.partial(self._waiting, name))
 
     def app(self, hosts: Sequence[str] | None) -> ASGIApp:
-        """The server as an application of ASGI with the names `hosts`; None takes every name."""
+        """The server in ASGI, with the names `hosts` besides those of this machine; None is any."""
         of_model = _refusing(self._of_model, _error)
         routes = [
             Route("/", self._page),
@@ -296,7 +296,7 @@ class Server:
             if servable.kind != "Reranker":
                 kind = servable.kind or "model of no task"
                 raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
-            activation = servable.settings.get("activation")
+            activation = servable.task.settings.get("activation")
             if raw and activation == "sigmoid":
                 raise UserError(
                     f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
@@ -462,13 +462,10 @@ def _texts_of(row: Any) -> int:
     return max((len(each) for each in values if isinstance(each, list)), default=1)
 
 
-_REQUIRED = object()
-
-
-def _value(body: Mapping[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
+def _value(body: Mapping[str, Any], name: str, kind: type, default: Any = ...) -> Any:
     """A value of a body; raises UserError if it is missing or of another type."""
     found = body.get(name, default)
-    if found is _REQUIRED:
+    if found is ...:
         raise UserError(f"{name!r} is missing")
     if found is not default and type(found) is not kind:
         raise UserError(f"{name!r} must be {KINDS[kind]}")
@@ -486,7 +483,7 @@ def _shortened(vectors: np.ndarray, dimensions: int | None, servable: Servable) 
             "to that many, of float32 only"
         )
     vectors = vectors[:, :dimensions]
-    if servable.settings.get("normalize"):
+    if servable.task.settings.get("normalize"):
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
 

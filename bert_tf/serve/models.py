@@ -187,10 +187,6 @@ class Servable(Answers):
         except UserError:
             return None
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.task.settings
-
     def description(self) -> dict[str, Any]:
         """What the page and other clients have to know to ask, as JSON data."""
         specs = self.signatures.get("serving_default", {})
@@ -211,7 +207,7 @@ class Servable(Answers):
             "signatures": sorted(self.signatures),
             "max_length": max(record.lengths) if record else None,
             "precision": record.precision if record else None,
-            "vectors": self.settings.get("vectors"),
+            "vectors": self.task.settings.get("vectors"),
         }
 
     def count_tokens(self, texts: Sequence[str]) -> int:
@@ -230,14 +226,15 @@ class Servable(Answers):
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
-        form, most = self.settings.get("hypothesis_template", "{}"), max(record.lengths)
+        settings, most = self.task.settings, max(record.lengths)
+        form = settings.get("hypothesis_template", "{}")
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():
             texts = [value] if isinstance(value, str) else [form.replace("{}", v) for v in value]
             ids = tokenizer.tokenize(texts).to_list()
             found[name] = [[tokenizer.vocabulary[each] for each in text] for text in ids]
         total = 1 + sum(1 + max(map(len, texts), default=0) for texts in found.values())
-        cuts = self.task.task_class().cuts_texts and self.settings.get("long_text") != "windows"
+        cuts = self.task.task_class().cuts_texts and settings.get("long_text") != "windows"
         cut = max(total - most, 0) if cuts else 0
         return {"pieces": found, "count": total, "cut": cut, "max_length": most}
 

@@ -21,7 +21,7 @@ _LEAST, _BESIDE_QUESTION = 5, 4
 
 @dataclasses.dataclass(frozen=True)
 class LiteForm:
-    """How a LiteRT file computes; None are as many `lengths` of rows as the model has.
+    """How a LiteRT file computes, for rows of some lengths; None is the model's `max_length`.
 
     "float16" stores the weights in half the size; "int8" stores them in a quarter and computes
     products in int8, whose ranges `calibration` decides.
@@ -111,8 +111,8 @@ class DeviceForm:
 class StringsForm:
     """A model of one task as a device calls it with texts.
 
-    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. `requests` are those
-    of a row; `respond` makes the outputs of `serving_default` of theirs and of the rows.
+    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. A row of `predict`
+    makes `requests`. `respond` makes the outputs of `serving_default` of all theirs and the rows.
     """
 
     inputs: Sequence[str]
