@@ -12,12 +12,9 @@ from typing import Any, Literal
 SAVED_MODEL, LITERT, ONNX = FORMATS = ("tf_saved_model", "litert", "onnx")
 # The options that not every format has, with their defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    SAVED_MODEL: {
-        **{"freeze": False, "device": "cpu", "version": None, "inputs": None},
-        "calibration": None,
-    },
-    LITERT: {"inputs": None, "lengths": None, "calibration": None},
-    ONNX: {"inputs": None},
+    SAVED_MODEL: dict(freeze=False, device="cpu", version=None, inputs=None, calibration=None),
+    LITERT: dict(inputs=None, lengths=None, calibration=None),
+    ONNX: dict(inputs=None),
 }
 # What an export takes, and what it takes unless that is said.
 Inputs = Literal["ids", "strings"]
@@ -30,17 +27,7 @@ KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 
 
 def misplaced(format: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """An option that another format has, and that format; None if all fit.
-
-    >>> misplaced("litert", {"lengths": [8], "freeze": False}) is None
-    True
-    >>> misplaced("litert", {"lengths": [8], "freeze": True})
-    ('freeze', 'tf_saved_model')
-
-    Args:
-        format: what is written; a format that is not among `FORMATS` has no such options.
-        given: the options and their values, which may be the defaults.
-    """
+    """An option that only another format has, and that format; None if all fit."""
     for other, defaults in _OPTIONS.items():
         for name, default in defaults.items():
             value = given.get(name, default)

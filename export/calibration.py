@@ -21,18 +21,14 @@ _NOTHING = (
 
 
 def rows_of_texts(model: Any, x: Any) -> list[Row]:
-    """The rows that `model.predict(x)` gives the encoder, int32 [seq_len] without padding.
-
-    Raises:
-        UserError: there are none, or they are not what `predict` takes.
-    """
+    """The rows that `model.predict(x)` gives the encoder, int32 [seq_len] without padding."""
     if isinstance(x, list) and not x:
         raise UserError(_NOTHING)
     return _recorded(model, lambda recording: type(model).answers(recording, x, verbose=0))
 
 
 def rows_of_file(model: Any, path: str) -> list[Row]:
-    """As `rows_of_texts`, for a file of texts; see `bert_tf.asking.row_files.read_blocks`."""
+    """As `rows_of_texts`, for a file of texts."""
     blocks = read_blocks(path, model.ranks("serving_default"))
     lines = [line for rows, _ in blocks for line in rows]
     if not lines:
@@ -67,8 +63,6 @@ class _Recorder:
         return self._model(inputs, training=False)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """As `ServedModel.function`."""
-
         def recorded(inputs: Any) -> Any:
             if INPUTS[0] in inputs:
                 self._record(inputs)

@@ -22,9 +22,6 @@ from bert_tf.encoder.embeddings import Embeddings
 from bert_tf.encoder.encoder import Encoded, Encoder, Inputs
 from bert_tf.encoder.layer_norm import FUSED_EPSILON, FUSED_TYPES
 
-# Smaller differences of epsilon are negligible, and a power of two changes only exponents.
-_SAME_EPSILON = 1e-9
-
 
 def can_fuse_norms(encoder: Encoder) -> bool:
     """Whether it has BERT's blocks, and a precision of `_MklLayerNorm` that large numbers fit."""
@@ -33,12 +30,9 @@ def can_fuse_norms(encoder: Encoder) -> bool:
 
 
 def fuse_norms(encoder: Encoder) -> None:
-    """Changes the weights and the form of an encoder permanently; its outputs stay the same.
+    """Changes an encoder that nothing else uses permanently; its outputs stay the same.
 
     The residual stream, from the embeddings to the last block's last sum, is multiplied by c.
-
-    Args:
-        encoder: an encoder that nothing else uses.
     """
     scale = _scale(encoder.config.layer_norm_eps)
     for tower in encoder.towers().values():
@@ -76,7 +70,8 @@ def _scale(epsilon: float) -> float:
     """The factor c, for which c² * epsilon is FUSED_EPSILON."""
     exact = math.sqrt(FUSED_EPSILON / epsilon)
     round_number = 2.0 ** round(math.log2(exact))
-    is_same = abs(FUSED_EPSILON / round_number**2 - epsilon) < _SAME_EPSILON
+    # Smaller differences of epsilon are negligible, and a power of two changes only exponents.
+    is_same = abs(FUSED_EPSILON / round_number**2 - epsilon) < 1e-9
     return round_number if is_same else exact
 
 

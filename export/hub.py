@@ -89,7 +89,6 @@ class HubPreprocessor(Service):
         )
 
     def _special_tokens(self) -> Tensors:
-        """The ids of the special tokens and the size of the vocabulary, int32 scalars."""
         tokenizer = self.tokenizer
         numbers = {
             "start_of_sequence_id": tokenizer.cls_id,
@@ -110,12 +109,11 @@ class HubPreprocessor(Service):
             segments = [each if each.ragged_rank == 1 else each.merge_dims(1, 2) for each in inputs]
             return pack(segments, self.tokenizer, seq_length)
 
+        length = tf.TensorSpec([], tf.int32, "seq_length")
         for segments in (1, 2):
             for rank in (2, 3):
-                segment = tf.RaggedTensorSpec([None] * rank, tf.int32)
-                bert_pack_inputs.get_concrete_function(
-                    [segment] * segments, seq_length=tf.TensorSpec([], tf.int32, "seq_length")
-                )
+                given = [tf.RaggedTensorSpec([None] * rank, tf.int32)] * segments
+                bert_pack_inputs.get_concrete_function(given, seq_length=length)
         return bert_pack_inputs
 
 
@@ -124,9 +122,6 @@ class HubEncoder(Service):
 
     It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
     `masked_lm_positions` besides and adds `mlm_logits`.
-
-    Raises:
-        UserError: the encoder has no pooler.
     """
 
     trains = True
@@ -155,9 +150,7 @@ class HubEncoder(Service):
         return {"serving_default": Signature(ids(), self.answer, example)}
 
     def answer(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Tensors:
-        """`sequence_output` float32 [batch, seq_len, hidden], `pooled_output` and `default`, which
-        is the same, float32 [batch, hidden].
-        """
+        """The tensors among the outputs; `default` is the same as `pooled_output`."""
         outputs = self._encode(inputs, training)
         return {name: each for name, each in outputs.items() if isinstance(each, tf.Tensor)}
 

@@ -8,7 +8,7 @@ attention, and before the feed-forward layer, whose first product rounds its own
 second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,15 +43,8 @@ _FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "rel
 class IntegerProduct:
     """What computes a `Linear` in integers, in a graph: its `call`.
 
-    Args:
-        linear: the layer, whose bias is used.
-        bound: the largest number of its input, after the division; larger ones are cut.
-        divisors: float32 [input_size], what the columns of the input are divided by and the rows of
-            the kernel are multiplied by; None is nothing.
-
-    Attributes:
-        kernel: int8 [input_size, units].
-        following: the product that takes the result and nothing else, which is then integers.
+    The input is divided by `divisors`, float32 [input_size], which the kernel is multiplied by, and
+    then cut at `bound`. The product `following` takes the result, as integers, and nothing else.
     """
 
     def __init__(self, linear: Linear, bound: float, divisors: np.ndarray | None = None):
@@ -104,41 +97,33 @@ class IntegerProduct:
 def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
     """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
 
-    Args:
-        encoder: an encoder in float32 of `TransformerBlock`s, which nothing else uses.
-        rows: rows of the encoder's inputs, each int32 [seq_len], like those that it will read.
+    The encoder is in float32, of `TransformerBlock`s, and nothing else uses it.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
+    products: dict[int, IntegerProduct] = {}
     with Progress("choosing ranges", len(inputs), unit="products") as progress:
-        for done, block in enumerate(_blocks(encoder), start=1):
-            exact += _use_integers(block, inputs)
-            progress.update(done * len(_linears(block)), line=True)
+        linears = [(block, linear) for block in _blocks(encoder) for linear in _linears(block)]
+        for done, (block, linear) in enumerate(linears, start=1):
+            kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
+            bound, error = _best_bound(kernel, tokens)
+            divisors = None
+            # The product before rounds for this one only if nothing is divided in between.
+            follows = linear is block.output_projection and id(block.intermediate) in products
+            for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
+                balance = _balance(kernel, tokens, exponent)
+                found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
+                if its_error < error:
+                    bound, error, divisors = found, its_error, balance
+            if error > _MOST_ERROR:
+                exact.append(f"{linear.name} of {block.name}")
+            else:
+                product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
+                linear.__dict__["call"] = product
+                if follows and divisors is None:
+                    products[id(block.intermediate)].following = product
+            progress.update(done, line=True)
     if exact:
         logger.info(f"int8: {len(exact)} products stay in float32: {', '.join(exact)}")
-
-
-def _use_integers(block: TransformerBlock, inputs: Mapping[int, np.ndarray]) -> list[str]:
-    """As `use_integers`, for one block; the names of the products that stay as they are."""
-    exact, products = [], {}
-    for linear in _linears(block):
-        kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
-        bound, error = _best_bound(kernel, tokens)
-        divisors = None
-        # The product before rounds for this one only if nothing is divided in between.
-        follows = linear is block.output_projection and id(block.intermediate) in products
-        for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
-            balance = _balance(kernel, tokens, exponent)
-            found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
-            if its_error < error:
-                bound, error, divisors = found, its_error, balance
-        if error > _MOST_ERROR:
-            exact.append(f"{linear.name} of {block.name}")
-            continue
-        product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
-        linear.__dict__["call"] = product
-        if follows and divisors is None:
-            products[id(block.intermediate)].following = product
-    return exact
 
 
 def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
@@ -185,14 +170,11 @@ def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.n
     try:
         for batch in batches:
             longest = len(batch[-1][INPUTS[0]])
-            encoder.encode(
-                {
-                    name: tf.constant(
-                        [np.pad(row[name], (0, longest - len(row[name]))) for row in batch]
-                    )
-                    for name in INPUTS
-                }
-            )
+            padded = {
+                name: [np.pad(row[name], (0, longest - len(row[name]))) for row in batch]
+                for name in INPUTS
+            }
+            encoder.encode({name: tf.constant(rows) for name, rows in padded.items()})
     finally:
         for linear in linears:
             del linear.__dict__["call"]
@@ -213,11 +195,7 @@ def _balance(kernel: np.ndarray, tokens: np.ndarray, exponent: float) -> np.ndar
 def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     """The range with the least error of the product of tokens [tokens, n], and this error.
 
-    The error is the root of the mean, over tokens, of its squared share of the exact result.
-
-    >>> bound, error = _best_bound(np.eye(2, dtype=np.float32), np.float32([[1, -0.5], [0.2, 4]]))
-    >>> round(float(bound), 2), error < 0.01
-    (4.0, True)
+    That is the root of the mean, over tokens, of its squared share of the exact result.
     """
     steps, rounded = _rounded_columns(kernel)
     kernel_of_integers = rounded * steps
@@ -258,17 +236,15 @@ def _quantized_matmul(given: Sequence[tf.Tensor], fused: Sequence[str]) -> tf.Te
         "Thost_inputs": types(),
         "Tdevice_outputs": types(*outputs),
         "Thost_outputs": types(),
-        "T1": attribute(type=tf.qint8.as_datatype_enum),
-        "T2": attribute(type=tf.qint8.as_datatype_enum),
-        "Tbias": attribute(type=tf.float32.as_datatype_enum),
-        "Tout": attribute(type=result.as_datatype_enum),
-        "U": attribute(type=tf.float32.as_datatype_enum),
         "is_weight_const": attribute(b=True),
         "is_bias_const": attribute(b=True),
         "fused_ops": attribute(list=attribute.ListValue(s=names)),
         "input_quant_mode": attribute(s=b"SCALED"),
         "output_quant_mode": attribute(s=b"SCALED"),
     }
+    dtypes = {"T1": tf.qint8, "T2": tf.qint8, "Tbias": tf.float32, "Tout": result, "U": tf.float32}
+    for name, dtype in dtypes.items():
+        attributes[name] = attribute(type=dtype.as_datatype_enum)
     graph = tf.compat.v1.get_default_graph()
     made = graph.create_op(
         "_QuantizedMatMul", [*given], outputs, attrs=attributes, name="integer_product"

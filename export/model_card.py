@@ -60,9 +60,7 @@ def describe(
             "keras": keras.__version__,
             "python": platform.python_version(),
         },
-        "signatures": {
-            name: _signature(signature, answers[name]) for name, signature in signatures.items()
-        },
+        "signatures": {name: _signature(each, answers[name]) for name, each in signatures.items()},
     }
 
 
@@ -110,9 +108,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
     for name, signature in card["signatures"].items():
         lines += ["", f"## Signature `{_inert(name)}`", ""]
         for kind in ("inputs", "outputs"):
-            entries = (
-                f"`{_inert(key)}` {_described(value)}" for key, value in signature[kind].items()
-            )
+            named = signature[kind].items()
+            entries = (f"`{_inert(key)}` {_described(each)}" for key, each in named)
             lines += [f"- {kind}: {', '.join(entries)}"]
         shown = f"the first {_SHOWN} entries of each axis are shown"
         lines += ["", f"An example request, and the response of the model at export ({shown}):", ""]

@@ -16,20 +16,9 @@ from bert_tf.export.service import Tensors, ids, record_of
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import file_text
 
-# The version of the operations, which ONNX Runtime has since 1.14.
-_OPSET = 18
-
 
 def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | None) -> Path:
-    """Writes a task model as an ONNX file; see `TaskModel.export`.
-
-    It takes the encoder's inputs, int32 [batch, seq_len], and answers as a LiteRT file does. Its
-    metadata are the record (`bert_tf.asking.record`), the vocabulary and the labels.
-
-    Raises:
-        UserError: the file cannot do what is asked or cannot be written, or tf2onnx is not
-            installed or lacks an operation.
-    """
+    """Writes a task model of ids as an ONNX file with the record, vocabulary and labels."""
     path = new_file(out, ".onnx", "an ONNX file")
     is_plain = inputs == "ids" and precision in (None, "float32") and model.abstain is None
     if not is_plain or model.long_text == "windows":
@@ -48,7 +37,8 @@ def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | 
         return form.answer(dict(zip(INPUTS, rows, strict=True)))
 
     try:
-        converted, _ = tf2onnx.from_function(answer, [*ids().values()], opset=_OPSET)
+        # ONNX Runtime has these operations since 1.14.
+        converted, _ = tf2onnx.from_function(answer, [*ids().values()], opset=18)
         for key, value in {RECORD_FILE: record, **texts}.items():
             converted.metadata_props.add(key=key, value=value)
         content = converted.SerializeToString()

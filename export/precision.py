@@ -9,11 +9,7 @@ from bert_tf.errors import UserError
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
-    """`model`, or a copy of it where it computes in another precision than asked for.
-
-    Raises:
-        UserError: an unknown precision, or a model that is not of bert_tf.
-    """
+    """`model`, or a copy of it where it computes in another precision than asked for."""
     if precision is None:
         return model
     if precision not in POLICIES:
@@ -28,10 +24,7 @@ def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
 
 
 def with_encoder(model: keras.Model, encoder: Encoder) -> keras.Model:
-    """A copy of a model around `encoder`, or `encoder` itself where the model is an encoder.
-
-    It has the model's weights, but for those that have other names in it.
-    """
+    """A copy of a model, with the weights that have the same names in it, around `encoder`."""
     copy = model.rebuilt(encoder) if hasattr(model, "encoder") else encoder
     weights = weight_names(model)
     for name, variable in weight_names(copy).items():

@@ -26,8 +26,6 @@ from bert_tf.text import Tokenizer
 
 # The families of the kinds that a checkpoint need not have been fine-tuned for.
 _FAMILIES = {"mlm": "masked_lm", "nsp": "next_sentence", "embedding": "embedding"}
-# Settings that are false where a checkpoint does not say how its inputs are made.
-_ASSUMED = ("pair", "unanswerable")
 
 
 def export_run(
@@ -155,10 +153,7 @@ def _fine_tuned(
     labels: Sequence[str] | None,
     settings: dict[str, Any],
 ) -> TaskModel:
-    """The model of a checkpoint; says what a bare one leaves open.
-
-    Warns of a threshold that is not known yet.
-    """
+    """The model of a checkpoint; says what a bare one leaves open, and warns of no threshold."""
     name = checkpoint.description.model
     if registry.family_of(name) is None:
         *others, last = _kinds_without_task(checkpoint)
@@ -170,7 +165,7 @@ def _fine_tuned(
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
     model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
     known = checkpoint.description.settings | settings
-    assumed = {"max_length": model.max_length} | dict.fromkeys(_ASSUMED, "false")
+    assumed = {"max_length": model.max_length, "pair": "false", "unanswerable": "false"}
     said = [
         f"{name} {value} (--{name.replace('_', '-')})"
         for name, value in assumed.items()

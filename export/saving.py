@@ -29,9 +29,6 @@ from bert_tf.io.remote import exists, local_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 
-# The requests that TensorFlow Serving sends to a model before it accepts those of others.
-_WARMUP_FILE = "tf_serving_warmup_requests"
-
 
 class TaskService(Service):
     """A task model as it is served, with its own signatures of "strings" or of "ids"."""
@@ -91,16 +88,7 @@ def save_hub(
     origin: Origin | None = None,
     max_length: int | None = None,
 ) -> Path:
-    """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them.
-
-    Args:
-        form: how it computes; nothing but the precision can be chosen.
-        max_length: tokens of a text; None is as many as the model has positions.
-
-    Raises:
-        UserError: a model without an encoder, a tokenizer or a length that do not fit it, frozen
-            weights, or a folder that exists or cannot be written.
-    """
+    """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them."""
     form = form or Form()
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
@@ -126,11 +114,7 @@ def save(
     version: int | None = None,
     origin: Origin | None = None,
 ) -> Path:
-    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none.
-
-    Raises:
-        UserError: a version that is no number from 1, or a folder that exists or cannot be written.
-    """
+    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none."""
     checked_argument("version", version)
     folder = local_path(out)
     for name in services:
@@ -156,11 +140,12 @@ def _place(out: Path, name: str, version: int | None) -> Path:
 
 
 def _write(service: Service, folder: Path, origin: Origin) -> None:
-    """Writes the SavedModel `folder`, which must not exist: signatures, attributes, assets, extras.
+    """Writes the new SavedModel `folder`: signatures, attributes, assets, extras.
 
-    The written model is loaded again and run on the signatures' examples; the model card holds its
-    answers. The caller makes the folder appear atomically.
+    It is loaded again and run on the signatures' examples; the model card holds its answers.
     """
+    from tensorflow_serving.apis import prediction_log_pb2
+
     signatures = service.signatures()
     functions = {name: traced(signature) for name, signature in signatures.items()}
     serve = endpoint(functions["serving_default"], signatures["serving_default"])
@@ -183,7 +168,14 @@ def _write(service: Service, folder: Path, origin: Origin) -> None:
     }
     extra = folder / "assets.extra"
     extra.mkdir()
-    _write_warmup(extra / _WARMUP_FILE, signatures)
+    # TensorFlow Serving sends these requests to a model before it accepts those of others.
+    with tf.io.TFRecordWriter(str(extra / "tf_serving_warmup_requests")) as records:
+        for name, signature in signatures.items():
+            log = prediction_log_pb2.PredictionLog()
+            log.predict_log.request.model_spec.signature_name = name
+            for key, value in signature.example_tensors().items():
+                log.predict_log.request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
+            records.write(log.SerializeToString())
     model_card.write(extra, model_card.describe(service, signatures, answers, origin))
 
 
@@ -219,19 +211,3 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
     path.write_bytes(saved.SerializeToString(deterministic=True))
     # The fingerprint that TensorFlow wrote is that of the file before the change.
     write_fingerprint(str(folder))
-
-
-def _write_warmup(path: Path, signatures: Mapping[str, Signature]) -> None:
-    """Writes one PredictionLog record for each signature: its example."""
-    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
-
-    with tf.io.TFRecordWriter(str(path)) as records:
-        for name, signature in signatures.items():
-            request = predict_pb2.PredictRequest()
-            request.model_spec.signature_name = name
-            for key, value in signature.example_tensors().items():
-                request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
-            log = prediction_log_pb2.PredictionLog(
-                predict_log=prediction_log_pb2.PredictLog(request=request)
-            )
-            records.write(log.SerializeToString())

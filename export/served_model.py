@@ -33,16 +33,11 @@ _MOST_BYTES = 2**31 - 2**26
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How an export computes.
+    """How an export computes; the precision None is that of the model.
 
-    Attributes:
-        precision: "float32", "bfloat16" or "int8" (`bert_tf.export.integer_products`); None is the
-            one that the model computes in.
-        freeze: whether the weights become constants of the graph.
-        device: "cpu" places the model on the CPU, in the form that is fastest there
-            (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves the device to
-            the program that runs it.
-        calibration: rows of the encoder's inputs, by which "int8" chooses its ranges.
+    `calibration` decides the ranges of "int8" (`bert_tf.export.integer_products`). With `freeze`
+    the weights become constants of the graph. The device "cpu" has the form that is fastest there
+    (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves it to the caller.
     """
 
     precision: str | None = None
@@ -51,11 +46,7 @@ class Form:
     calibration: Sequence[Row] | None = None
 
     def applied(self, model: keras.Model) -> keras.Model:
-        """A model in this form, or the model itself if it is in this form already.
-
-        Raises:
-            UserError: an unknown precision, or one that the model cannot have.
-        """
+        """A model in this form, or the model itself if it is in this form already."""
         if self.precision == "int8":
             return self._of_integers(model)
         if self.calibration is not None:
@@ -92,10 +83,7 @@ class Form:
 
 
 class SharedModel:
-    """A model as its signatures use it: called like the model, with its attributes.
-
-    However many signatures, branches and loops call it, the graph holds it once.
-    """
+    """A model, called as itself, which a graph holds once however many signatures call it."""
 
     def __init__(self, model: keras.Model):
         self._model = model
@@ -108,23 +96,15 @@ class SharedModel:
         return getattr(self._model, name)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
-        """The model's outputs; it never trains."""
         return self._forward(inputs)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` as one function of the graph, for what uses the model by its parts.
-
-        It is as for `bert_tf.text.parts.shared`, and must reach the parts through this object.
-        """
+        """`compute`, which uses parts of this object, as one function of the graph."""
         return shared(compute)
 
 
 class ServedModel(SharedModel):
-    """A model as the services of an export use it, in the form that they compute in.
-
-    Raises:
-        UserError: an unknown precision, or the weights are too many for a graph.
-    """
+    """A model as the services of an export use it, in the form that they compute in."""
 
     def __init__(self, model: keras.Model, form: Form | None = None):
         self._form = form or Form()
@@ -135,11 +115,9 @@ class ServedModel(SharedModel):
 
     @property
     def variables(self) -> list[tf.Variable]:
-        """What the graph reads its weights from."""
         return self._weights.variables
 
     def facts(self) -> dict[str, Any]:
-        """What a model card says about the model."""
         return model_facts(self._model, self._form)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -160,45 +138,38 @@ class _Stored(keras.StatelessScope):
 
     Vectors are constants, as TensorFlow's optimizer recognizes a LayerNorm only with constants.
     Matrices are not, since a process that loads a graph copies its constants several times.
-
-    Attributes:
-        variables: the matrices; those of the model itself where it computes in their dtype.
     """
 
     def __init__(self, model: keras.Model):
         super().__init__()
-        self._matrices: dict[int, tf.Variable] = {}
-        self._vectors: dict[int, np.ndarray] = {}
+        self.variables: list[tf.Variable] = []
+        self._values: dict[int, Callable[[], tf.Tensor]] = {}
         is_stored_so = model.compute_dtype == model.variable_dtype
         integers = integer_products(getattr(model, "encoder", model))
         for weight in model.weights:
             if weight.ndim < 2:
-                self._vectors[id(weight)] = _for_serving(weight, model.compute_dtype)
-            elif product := integers.get(id(weight)):
-                self._matrices[id(weight)] = product.kernel
+                self._values[id(weight)] = functools.partial(tf.constant, weight.numpy())
+                continue
+            if product := integers.get(id(weight)):
+                matrix = product.kernel
             elif is_stored_so:
-                self._matrices[id(weight)] = weight.value
+                matrix = weight.value
             else:
-                stored = tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
-                self._matrices[id(weight)] = stored
-        self.variables = list(self._matrices.values())
+                matrix = tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
+            self.variables.append(matrix)
+            self._values[id(weight)] = matrix.read_value
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
-        """What stands for a weight; None for any other variable."""
-        if (stored := self._matrices.get(id(variable))) is not None:
-            return stored.read_value()
-        vector = self._vectors.get(id(variable))
-        return None if vector is None else tf.constant(vector)
+        value = self._values.get(id(variable))
+        return value and value()
 
 
 class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
-    Where several functions read them each matrix is the result of a function of its own, so that
-    the file holds it once; TensorFlow dissolves these functions when it loads the graph.
-
-    Attributes:
-        readers: how many functions read them; it is set before any of them is traced, and decides.
+    For several `readers`, which are counted before any is traced, each matrix is the result of a
+    function of its own, so that the file holds it once. TensorFlow dissolves these functions when
+    it loads the graph.
     """
 
     def __init__(self, model: keras.Model):
@@ -212,15 +183,12 @@ class _Constants(keras.StatelessScope):
             )
         self.variables: list[tf.Variable] = []
         self.readers = 0
-        self._constants = {
-            key: functools.partial(tf.constant, array) for key, array in arrays.items()
-        }
+        self._constants = {key: functools.partial(tf.constant, a) for key, a in arrays.items()}
         self._functions = {
             key: tf.function(constant, autograph=False) for key, constant in self._constants.items()
         }
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
-        """The constant, in the graph that is being built."""
         if id(variable) not in self._functions:
             return None
         if self.readers == 1 or variable.ndim < 2:  # a vector is worth no function

@@ -16,14 +16,9 @@ Tensors = dict[str, tf.Tensor]
 
 
 class Signature(NamedTuple):
-    """One way to ask a SavedModel.
+    """One way to ask a SavedModel, or if it is inner, only of bert_tf.
 
-    Attributes:
-        inputs: name -> what it takes; every input has a leading batch axis, which is None.
-        answer: a dict of the inputs -> the outputs, all [batch, ...].
-        example: one request of one row, as the values that `tf.constant` takes; it warms a server
-            up and stands in the model card.
-        is_inner: whether only bert_tf calls it; it is no signature of an export.
+    Inputs and outputs have a leading batch axis. The example is a request of one row.
     """
 
     inputs: Mapping[str, tf.TensorSpec]
@@ -32,18 +27,11 @@ class Signature(NamedTuple):
     is_inner: bool = False
 
     def example_tensors(self) -> Tensors:
-        """The example as tensors."""
-        return {
-            name: tf.constant(self.example[name], spec.dtype) for name, spec in self.inputs.items()
-        }
+        return {n: tf.constant(self.example[n], spec.dtype) for n, spec in self.inputs.items()}
 
 
 class Service(abc.ABC):
-    """One model as a SavedModel serves it.
-
-    A subclass says in `signatures` how it is asked. Its functions close over the Keras model, so a
-    SavedModel keeps only the variables and the traced functions.
-    """
+    """One model as a SavedModel serves it; its functions close over the Keras model."""
 
     # What the model does, for the model card; None takes the task of the model's origin.
     task: str | None = None
@@ -63,17 +51,10 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """What a program that loads the SavedModel in Python finds besides `serve`.
-
-        The SavedModel keeps the variables that are among them.
-        """
+        """What a program that loads the SavedModel finds besides `serve`, with its variables."""
 
     def assets(self) -> dict[str, str]:
-        """Name -> text of the files under `assets`.
-
-        They are for people and other programs. The graph has its own copies: a server should not
-        have to look tables up.
-        """
+        """Name -> text of the files under `assets`, for people; the graph has its own copies."""
         lines = {"vocab.txt": self.tokenizer.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}
 
@@ -104,10 +85,7 @@ def traced(signature: Signature) -> tf.types.experimental.ConcreteFunction:
 def endpoint(
     answer: tf.types.experimental.ConcreteFunction, signature: Signature
 ) -> tf.types.experimental.GenericFunction:
-    """The signature as a function of one value: a dict, or the tensor where there is one input.
-
-    `keras.layers.TFSMLayer` calls this, since it cannot call a signature of several inputs.
-    """
+    """The signature as a function of a dict, or of one tensor, for `keras.layers.TFSMLayer`."""
     names = tuple(signature.inputs)
 
     @tf.function(autograph=False)

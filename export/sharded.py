@@ -24,10 +24,7 @@ SHARDS = 2
 
 
 def can_shard(config: EncoderConfig) -> bool:
-    """Whether the shards would be equal, and threads have no other work to share.
-
-    The two towers of a side-by-side encoder already are independent.
-    """
+    """Whether shards would be equal, and threads have no other work, such as two towers."""
     numbers = config.num_attention_heads, config.intermediate_size
     return config.attention != "side_by_side" and not any(each % SHARDS for each in numbers)
 
@@ -46,9 +43,8 @@ class ShardedBlock(keras.layers.Layer):
     """A `TransformerBlock` in shards; it does not train."""
 
     def __init__(self, config: EncoderConfig, index: int, dtype: keras.DTypePolicy):
-        super().__init__(
-            name=f"layer_{index}", dtype=dtype, autocast=False
-        )  # `bias` stays in float32
+        # `bias` stays in float32.
+        super().__init__(name=f"layer_{index}", dtype=dtype, autocast=False)
         heads, hidden = config.num_attention_heads, config.hidden_size
         self._columns = config.intermediate_size // SHARDS
         self.attentions = [
@@ -68,7 +64,6 @@ class ShardedBlock(keras.layers.Layer):
         self.output_layer_norm = LayerNorm(name="output_layer_norm", dtype=dtype)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
-        """Creates the weights for tokens [tokens, hidden]."""
         tokens = (None, input_shape[-1])
         norms = [self.attention_layer_norm, self.output_layer_norm]
         layers: list[keras.Layer] = [*self.attentions, *self.intermediates, *norms]
@@ -87,9 +82,8 @@ class ShardedBlock(keras.layers.Layer):
         )
         up, up_bias = block.intermediate.get_weights()
         for i, attention in enumerate(self.attentions):
-            attention.query_key_value.set_weights(
-                [kernel[:, :, i].reshape(len(kernel), -1), bias[:, i].reshape(-1)]
-            )
+            own = kernel[:, :, i].reshape(len(kernel), -1), bias[:, i].reshape(-1)
+            attention.query_key_value.set_weights([*own])
             columns = slice(i * self._columns, (i + 1) * self._columns)
             self.intermediates[i].set_weights([up[:, columns], up_bias[columns]])
         _divide_rows(whole.output_projection, [each.output_projection for each in self.attentions])

@@ -27,11 +27,7 @@ class Answers(Protocol):
     """What answers rows by a signature: a task model, or a SavedModel of one."""
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings.
-
-        Raises:
-            UserError: there is no such signature of strings.
-        """
+        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings."""
 
     def signature_names(self) -> tuple[str, ...]:
         """The names of all signatures."""
@@ -50,7 +46,6 @@ class Changed:
         return getattr(self._model, name)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `Answers`."""
         return self._change(signature, self._model.ask(signature, rows))
 
 
@@ -63,18 +58,7 @@ def each_answer(
     verbose: int | str = "auto",
     title: str = "predicting",
 ) -> list:
-    """An answer for each row, in their order.
-
-    Args:
-        model: gives the answers.
-        signature: the name of the signature to call.
-        rows: the inputs.
-        answer: makes one of the outputs of a batch, given these, the place of the row in the batch,
-            and the place of the row in `rows`.
-        batch_size: rows of a batch.
-        verbose: 0 shows no progress.
-        title: what is being done, for the progress.
-    """
+    """`answer` of each row, given the outputs of its batch, its place in that, and in `rows`."""
     answers: list[Any] = [None] * len(rows)
     for chosen, outputs in batches(model, signature, rows, batch_size, verbose, title):
         for place, row in enumerate(chosen):
@@ -90,10 +74,10 @@ def batches(
     verbose: int | str = "auto",
     title: str = "predicting",
 ) -> Iterator[tuple[list[int], Outputs]]:
-    """The places of the rows of each batch, and what the model answers; see `each_answer`.
+    """The places of the rows of each batch, and what the model answers.
 
-    Rows of similar length share a batch. The longest come first, so that what does not fit into
-    memory shows at once. Equal rows are computed once, so that they have the same answer.
+    Rows of similar length share a batch, the longest come first, so that what does not fit into
+    memory shows at once, and equal rows are computed once, so that they have the same answer.
     """
     if batch_size is not None:
         # This imports pydantic, which a process that answers does not need otherwise.
@@ -139,24 +123,18 @@ def row_length(row: Row) -> int:
 
 
 class CutTexts:
-    """Counts the rows with longer texts than a model reads. Those of exports are not counted.
-
-    Args:
-        model: what answers the rows.
-    """
+    """Counts the rows with longer texts than a model reads. Those of exports are not counted."""
 
     def __init__(self, model: Any):
         self._count, self._model = getattr(model, "count_cut", None), model
         self._cut = self._rows = 0
 
     def add(self, columns: Sequence[Sequence]) -> None:
-        """Counts the cut rows of some columns too."""
         if self._count and columns:
             self._cut += self._count(columns)
             self._rows += len(columns[0])
 
     def say(self) -> None:
-        """Prints how many rows are cut, if any are."""
         if self._cut:
             logger.info(f"{self._cut} of {self._rows} inputs {self._model.unread}")
 

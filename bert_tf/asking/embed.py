@@ -25,8 +25,7 @@ from bert_tf.io.remote import fetched
 from bert_tf.io.resumable import resumable_file
 
 DTYPES = ("float32", "float16")
-_INPUT, _OUTPUT = "text", "embedding"
-_RANKS = {_INPUT: 1}
+_RANKS, _OUTPUT = {"text": 1}, "embedding"
 
 
 def embed(
@@ -42,21 +41,8 @@ def embed(
 ) -> None:
     """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
 
-    Args:
-        path: a SavedModel of an embedder, or what `TextEmbedder.from_checkpoint` opens.
-        input_file: texts, one per line, or JSON lines with `text`; as for `bert-tf predict`, but
-            a file, which is read twice.
-        out: the `.npy` file, float [texts, width]; `numpy.load(out, mmap_mode="r")` opens it
-            without reading it.
-        prompt: the name of one of the model's prompts, each of which is a signature.
-        batch_size: texts of a batch (32).
-        max_length: most tokens of a text; None is as many as the model says.
-        dtype: one of `DTYPES`, of vectors of "float32".
-        truncate_dim, vectors: as for `TextEmbedder`; None is as the model says.
-
-    Raises:
-        UserError: no model or file there, a line that is no text, a model that gives no vectors or
-            does not have the prompt, or `out` cannot be written.
+    The arguments are those of `bert-tf embed --help`. `numpy.load(out, mmap_mode="r")` opens the
+    result, float [texts, width], without reading it.
     """
     for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
         if value is not None and value < 1:
@@ -70,10 +56,8 @@ def embed(
         raise UserError(f"{input_file} holds no texts; give at least one")
     model, identity = _open(path, **settings)
     signature = "serving_default" if prompt is None else prompt
-    if model.ranks(signature) != _RANKS:
-        raise UserError(
-            f"{path} takes {', '.join(model.ranks(signature))}, not single texts; give an embedder"
-        )
+    if (ranks := model.ranks(signature)) != _RANKS:
+        raise UserError(f"{path} takes {', '.join(ranks)}, not single texts; give an embedder")
     work = {
         "bert_tf": bert_tf.__version__,
         "texts": checksum(input_file),
@@ -102,8 +86,7 @@ def embed(
                     )
                 if not matrix.size:
                     found = outputs[_OUTPUT]
-                    # Numbers of 8 bits stay as they are.
-                    kept = found.dtype if found.dtype == np.int8 else dtype
+                    kept = np.int8 if found.dtype == np.int8 else dtype
                     matrix = np.zeros((len(rows), found.shape[1]), kept)
                 matrix[chosen] = outputs[_OUTPUT]
                 done += len(chosen)
@@ -115,7 +98,7 @@ def embed(
 
 
 def _open(path: str, **settings: Any) -> tuple[Answers, str]:
-    """The model, and a digest that is another one where the vectors may be others."""
+    """The model, and a digest that changes whenever the vectors may change."""
     digest = hashlib.sha256()
 
     def check_none(kind: str) -> None:

@@ -21,7 +21,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
-from bert_tf.export.litert import lite_file
+from bert_tf.export.litert import saving
 from bert_tf.io.remote import local_path
 from bert_tf.io.vocabulary import read_beside
 from bert_tf.tasks import inputs, registry
@@ -35,42 +35,17 @@ _REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*
 
 
 def frozen_kind(path: str | os.PathLike) -> str | None:
-    """What kind of export `path` names; None if it is none.
-
-    >>> frozen_kind("model.tflite"), frozen_kind("runs/reviews")
-    ('LiteRT file', None)
-    """
-    if Path(path).suffix == lite_file.SUFFIX:
+    """What kind of export `path` names; None if it is none."""
+    if Path(path).suffix == saving.SUFFIX:
         return _LITE_FILE
     return _SAVED_MODEL if is_saved_model(path) else None
 
 
 class FrozenTask(Answers):
-    """A SavedModel or a LiteRT file of a task.
+    """A SavedModel or a LiteRT file that answers as the task model of which it was exported.
 
-    It answers as the task model that it was exported from does, and cannot be trained.
-
-    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer, load
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
-    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> model = NextSentence(Encoder(config), tokenizer, max_length=8)
-    >>> model.export("model.tflite", format="litert")
-    >>> file = load("model.tflite")
-    >>> type(file).__name__
-    'FrozenTask'
-    >>> bool(abs(file.predict(("cat", "cat")) - model.predict(("cat", "cat"))) < 1e-5)
-    True
-
-    Args:
-        path: the folder or the file, for messages.
-        saved: the SavedModel; None for a LiteRT file.
-        model: a model of the task, without weights, that makes inputs of strings and answers of
-            what the export computes; None for a SavedModel that takes strings.
-        network: runs the LiteRT file.
-
-    Attributes:
-        path, model, network: as above.
-        kind: what the export is, in words.
+    `saved` is None for a LiteRT file, which `network` runs. `model` makes inputs of strings and
+    answers of what the export computes; it is None for a SavedModel that takes strings.
     """
 
     def __init__(
@@ -82,20 +57,14 @@ class FrozenTask(Answers):
     ):
         self.path, self.model, self.network = path, model, network
         self.kind = _LITE_FILE if saved is None else _SAVED_MODEL
-        self._saved = saved
+        self._saved, self._record = saved, None if saved is None else saved.record
         self._asked: Any = saved if model is None else model
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """The export at `path`.
-
-        Raises:
-            UserError: it is damaged, of a later version of bert_tf, or a LiteRT file of another
-                program.
-        """
         if frozen_kind(path) == _SAVED_MODEL:
             return cls.of(SavedModel.load(path))
-        content, record, vocabulary = lite_file.read(path)
+        content, record, vocabulary = saving.read(path)
         name, lengths = os.fspath(path), record.lengths
         model = _without_weights(name, record, vocabulary)
         if record.inputs == "strings":
@@ -120,38 +89,30 @@ class FrozenTask(Answers):
     @property
     def has_record(self) -> bool:
         """False for a SavedModel of bert_tf 0.2.0 or of another program."""
-        return self._saved is None or self._saved.record is not None
+        return self._saved is None or self._record is not None
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the model that was exported; {} if the export does not say."""
         if self._saved is None:
             return self.model.settings
-        return self._saved.record.model.get("settings", {}) if self._saved.record else {}
+        return self._record.model.get("settings", {}) if self._record else {}
 
     def task_class(self) -> Any:
-        """The class of the task model that was exported.
-
-        Raises:
-            UserError: bert_tf has no such class, or the SavedModel returns other outputs.
-        """
         if self._saved is None or self.model is not None:
             return type(self.model)
-        outputs, record = self._saved.output_names(), self._saved.record
-        if record is None:  # an export of bert_tf 0.2.0, or of another program
-            classes = (family.model_class() for family in registry.families())
-            found = next((cls for cls in classes if outputs == {*cls.answer_names}), None)
-            if found is None:
-                raise UserError(
-                    f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs "
-                    "of a task; use serve"
-                )
-            return found
-        family = registry.family_of(record.class_name)
-        if family is None:
+        outputs = self._saved.output_names()
+        if self._record is None:  # an export of bert_tf 0.2.0, or of another program
+            for cls in (family.model_class() for family in registry.families()):
+                if outputs == {*cls.answer_names}:
+                    return cls
             raise UserError(
-                f"{self.path} holds an unknown model {record.class_name!r}; update bert_tf"
+                f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs of a "
+                "task; use serve"
             )
+        name = self._record.class_name
+        if (family := registry.family_of(name)) is None:
+            raise UserError(f"{self.path} holds an unknown model {name!r}; update bert_tf")
         if outputs != {*family.model_class().answer_names}:
             raise UserError(f"{self.path} {_OTHER_ANSWERS}")
         return family.model_class()
@@ -164,17 +125,7 @@ class FrozenTask(Answers):
         verbose: int | str = "auto",
         **columns: Any,
     ) -> Any:
-        """Answers in Python values; see `TaskModel.predict`.
-
-        Args:
-            x: the inputs, as `predict` of the task model takes them.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            **columns: the inputs by their names, and the options of the task model.
-
-        Raises:
-            UserError: the model does not take such inputs, or is of no task.
-        """
+        """Answers in Python values; see `TaskModel.predict`."""
         if self._saved is None:
             with self._explained():
                 return self.model.predict(x, batch_size, verbose, **columns)
@@ -190,11 +141,7 @@ class FrozenTask(Answers):
         return cls.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
-        """Tensors in, a dict of tensors out; see `TaskModel.serve`.
-
-        Raises:
-            UserError: an input is missing.
-        """
+        """Tensors in, a dict of tensors out; see `TaskModel.serve`."""
         name = "serving_default"
         if self._saved is not None:
             dtypes = {key: spec.dtype for key, spec in self._saved.specs(name).items()}
@@ -214,11 +161,7 @@ class FrozenTask(Answers):
     def similarity(
         self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
-        """How alike texts or vectors are; see `TextEmbedder.similarity`.
-
-        Raises:
-            UserError: as there, or the model gives no vectors.
-        """
+        """How alike texts or vectors are; see `TextEmbedder.similarity`."""
         owner = self.model if self._saved is None else self._saved.loaded
         compare = getattr(owner, "similarity", None)
         if compare is None:
@@ -230,11 +173,7 @@ class FrozenTask(Answers):
         return self.task_class().compared(self, compare, a, b, batch_size, verbose)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """The official metrics on strings; see `evaluate` of the task model.
-
-        Raises:
-            UserError: as there, or the export takes strings, so that it gives no logits.
-        """
+        """The official metrics on strings; see `evaluate` of the task model."""
         if self.model is None:
             self._only_predicts()
         with self._explained():
@@ -242,11 +181,11 @@ class FrozenTask(Answers):
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have longer texts than the export reads; 0 if it does not say."""
-        if self._saved is not None and self._saved.record is not None:
+        if self._record is not None:
             settings, template = self.settings, "hypothesis_template"
             added = [settings.get(template, ""), *(settings.get("prompts") or {}).values()]
             # Three tokens are special, and a text has at most as many others as it has bytes.
-            most = max(self._saved.record.lengths) - 3 - sum(len(encoded(each)) for each in added)
+            most = max(self._record.lengths) - 3 - sum(len(encoded(each)) for each in added)
             texts = [[*map(_in_bytes, column)] for column in columns]
             rows = rows_of(texts, [*map(str, range(len(texts)))])
             if all(row_length(row) <= most for row in rows):
@@ -255,16 +194,15 @@ class FrozenTask(Answers):
 
     @property
     def unread(self) -> str:
-        """See `TaskModel.unread`."""
         return self._unweighted.unread
 
     @functools.cached_property
     def _unweighted(self) -> Any:
         """The task model of the export, without weights; None if the export does not say."""
-        if self.model is not None or self._saved is None or self._saved.record is None:
+        if self.model is not None or self._record is None:
             return self.model
         vocabulary = read_beside(Path(self.path, "assets"))
-        return vocabulary and _without_weights(self.path, self._saved.record, vocabulary)
+        return vocabulary and _without_weights(self.path, self._record, vocabulary)
 
     def ranks(self, signature: str) -> dict[str, int]:
         return self._asked.ranks(signature)
@@ -288,7 +226,6 @@ class FrozenTask(Answers):
             raise UserError(f"{self.path}: {found[1] or found[2]}") from None
 
     def _only_predicts(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: an export cannot do this."""
         raise UserError(
             f"{self.path} is a {self.kind}, which can only predict; load the run or the checkpoint "
             "that it was exported from"
@@ -307,12 +244,9 @@ def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> 
     if vocabulary_hash(vocabulary) != description.vocabulary:
         raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
     tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
-    no_tensors = tensors.of_arrays({})
-    checkpoint = Checkpoint(
-        local_path(path), description, no_tensors, native.TABLE, lambda: vocabulary
-    )
-    family = family_at(checkpoint)
-    if family is None:
+    given = description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
+    checkpoint = Checkpoint(local_path(path), *given)
+    if (family := family_at(checkpoint)) is None:
         raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
     with keras.StatelessScope(initialize_variables=False):
         return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

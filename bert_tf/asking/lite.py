@@ -20,17 +20,7 @@ _DTYPES = {tf.float32: np.float32, tf.int32: np.int32, tf.int8: np.int8}
 
 
 class LiteModel:
-    """A LiteRT file, whose signatures run one at a time.
-
-    Args:
-        path: names the file in messages.
-        model: the file.
-        lengths: tokens of a row, of each signature.
-        form: what the file answers.
-
-    Raises:
-        UserError: the file cannot be run, or does not answer so.
-    """
+    """A LiteRT file, whose signatures, one for each of the `lengths`, run one at a time."""
 
     # Whether the file has operations of TensorFlow Text.
     with_text = False
@@ -66,21 +56,28 @@ class LiteModel:
                 raise UserError(f"{path} does not answer as its description says; export it again")
 
     def answer(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the signature for rows of `length` tokens answers."""
         with self._lock:
             return without_nan(self._runners[length](**given), self._path)
 
+    def joined(self, answers: Sequence[Outputs], width: int) -> Outputs:
+        """The outputs of rows, each [1, ...], cut or filled up with zeros to `width` tokens."""
+        outputs = {}
+        for name, spec in self._form.outputs.items():
+            sizes = [size or width for size in spec.shape[1:]]
+            outputs[name] = np.zeros([len(answers), *sizes], _DTYPES[spec.dtype])
+            for row, answer in enumerate(answers):
+                values = answer[name][0][tuple(map(slice, sizes))]
+                filled: tuple[int | slice, ...] = (row, *map(slice, values.shape))
+                outputs[name][filled] = values
+        return outputs
+
 
 class LiteNetwork(LiteModel):
-    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits.
-
-    Its form is a `DeviceForm`.
-    """
+    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits."""
 
     reads_rows: ClassVar[bool] = True
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
-        """What the `call` of the model returns, for the encoder's inputs [..., seq_len]."""
         features = [tf.cast(inputs[name], tf.int32) for name in INPUTS]
         rows = [tf.reshape(each, [-1, tf.shape(each)[-1]]) for each in features]
         specs = self._form.outputs
@@ -96,7 +93,6 @@ class LiteNetwork(LiteModel):
     fill_gaps = __call__
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` itself."""
         return compute
 
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -108,29 +104,11 @@ class LiteNetwork(LiteModel):
         """The outputs for rows of ids, mask and types, each int32 [rows, seq_len]."""
         width = features[0].shape[1]
         rows = without_padding(dict(zip(INPUTS, features, strict=True)))
-        answers = [self.run(row) for row in rows]
-        return [
-            np.stack([_fitted(answer[name][0], spec, width) for answer in answers])
-            if answers
-            else np.zeros([0, *(width if n is None else n for n in spec.shape[1:])], np.float32)
-            for name, spec in self._form.outputs.items()
-        ]
-
-
-def _fitted(values: np.ndarray, spec: tf.TensorSpec, width: int) -> np.ndarray:
-    """One row of an output, cut or filled up with zeros to the tokens of its batch."""
-    if spec.shape.rank == 1:
-        return values
-    length = spec.shape[1] or width
-    values = values[:length]
-    return np.pad(values, [[0, length - len(values)], *[[0, 0]] * (values.ndim - 1)])
+        return [*self.joined([self.run(row) for row in rows], width).values()]
 
 
 class LiteStrings(LiteModel):
-    """Runs a LiteRT file that takes strings, and answers as `serving_default` does.
-
-    It has one length, and its form is a `StringsForm`.
-    """
+    """Runs a LiteRT file that takes strings, in its one length."""
 
     with_text = True
 
@@ -147,17 +125,11 @@ class LiteStrings(LiteModel):
         return other.ask
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """The outputs of a signature for rows, [rows, ...]."""
         if signature != "serving_default":
             raise UserError(
                 f"{self._path} takes strings, and has no signature {signature!r}; export a file "
                 "that takes ids"
             )
         answers = [self.run(request) for row in rows for request in self._form.requests(row)]
-        outputs = {
-            name: np.concatenate([answer[name] for answer in answers])
-            if answers
-            else np.zeros([0, *spec.shape[1:]], _DTYPES[spec.dtype])
-            for name, spec in self._form.outputs.items()
-        }
+        outputs = self.joined(answers, self._lengths[0])
         return {name: np.asarray(each) for name, each in self._form.respond(outputs, rows).items()}

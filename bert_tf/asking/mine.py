@@ -1,9 +1,8 @@
 """`bert-tf mine`: pairs of question and answer with the hard negatives that a model finds."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from bert_tf.asking.row_files import read_blocks, text_of
 from bert_tf.console import logger
@@ -26,62 +25,51 @@ def mine(
 ) -> None:
     """Writes a JSON line for each pair: `query`, `positive` and `negatives`, a list.
 
-    All lists have the same length, so that `task: embedding` reads the file, and `task: reranking`
-    too. Questions with fewer negatives are left out, and their number is printed. The arguments
-    are those of `bert-tf mine --help`, and of `mine_negatives`.
-
-    Raises:
-        UserError: as `mine_negatives`; the model gives no vectors, a file has another form, or no
-            question has enough negatives.
+    All lists have the same length, so that `task: embedding` and `task: reranking` read the file.
+    Questions with fewer negatives are left out, and their number is printed.
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
     with text_file(out) as file:
-        said = _mine(file, _collection(local_path(data), corpus), path, negatives, options)
-    logger.info(f"{out}: {said}")
+        collection, model = _collection(local_path(data), corpus), load(path)
+        kind = model.task_class() if hasattr(model, "task_class") else type(model)
+        if not issubclass(kind, TextEmbedder):
+            raise UserError(
+                f"{path} is a {kind.__name__}, which gives no vectors; give an embedder"
+            )
 
+        def vectors(texts: dict[str, str], *prompts: str) -> Any:
+            known = [name for name in prompts if name in model.signature_names()]
+            named: dict[str, Any] = {"prompt": known[0]} if known else {}
+            return model.predict([*texts.values()], **named)
 
-def _mine(
-    file: TextIO, collection: Collection, path: str, negatives: int, options: Mapping[str, Any]
-) -> str:
-    """Writes the lines; returns how many there are and what is left out, in words."""
-    model = load(path)
-    kind = model.task_class() if hasattr(model, "task_class") else type(model)
-    if not issubclass(kind, TextEmbedder):
-        raise UserError(f"{path} is a {kind.__name__}, which gives no vectors; give an embedder")
-
-    def vectors(texts: dict[str, str], *prompts: str) -> Any:
-        known = [name for name in prompts if name in model.signature_names()]
-        named: dict[str, Any] = {"prompt": known[0]} if known else {}
-        return model.predict([*texts.values()], **named)
-
-    found = mine_negatives(
-        collection,
-        vectors(collection.queries, "query"),
-        vectors(collection.passages, "document", "passage", "corpus"),
-        negatives,
-        **options,
-        cosine=model.settings.get("similarity_function") != "dot",
-    )
-    counts = [*map(len, found.values())]
-    short = sum(count < negatives for count in counts)
-    said = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
-    said += f"{counts.count(0)} of them none, and are left out"
-    if short == len(counts):
-        raise UserError(f"{said}; lower --negatives or --margin, or widen --range")
-    texts = collection.passages
-    lines = [
-        json.dumps(
-            {"query": collection.queries[query], "positive": texts[answer], "negatives": own},
-            ensure_ascii=False,
+        found = mine_negatives(
+            collection,
+            vectors(collection.queries, "query"),
+            vectors(collection.passages, "document", "passage", "corpus"),
+            negatives,
+            **options,
+            cosine=model.settings.get("similarity_function") != "dot",
         )
-        for query, passages in found.items()
-        if len(own := [texts[name] for name in passages]) == negatives
-        for answer, degree in collection.relevant[query].items()
-        if degree > 0
-    ]
-    file.write("\n".join([*lines, ""]))
-    return f"{len(lines)} pairs with {negatives} negatives each; {said}"
+        counts = [*map(len, found.values())]
+        short = sum(count < negatives for count in counts)
+        said = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
+        said += f"{counts.count(0)} of them none, and are left out"
+        if short == len(counts):
+            raise UserError(f"{said}; lower --negatives or --margin, or widen --range")
+        texts = collection.passages
+        lines = [
+            json.dumps(
+                {"query": collection.queries[query], "positive": texts[answer], "negatives": own},
+                ensure_ascii=False,
+            )
+            for query, passages in found.items()
+            if len(own := [texts[name] for name in passages]) == negatives
+            for answer, degree in collection.relevant[query].items()
+            if degree > 0
+        ]
+        file.write("\n".join([*lines, ""]))
+    logger.info(f"{out}: {len(lines)} pairs with {negatives} negatives each; {said}")
 
 
 def _collection(path: Path, corpus: str | None) -> Collection:

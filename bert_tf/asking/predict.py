@@ -1,14 +1,12 @@
 """`bert-tf predict`: answers many texts with a SavedModel, a LiteRT file, a run or a checkpoint.
 
-The signature says what goes in, and whatever comes out becomes one JSON object for each input, in
-the order of the inputs. The input is read and answered in blocks, so that it may be larger than
-memory and may come from a pipe.
+The outputs become one JSON object for each input, in the order of the inputs. These are read in
+blocks, so that they may be larger than memory and may come from a pipe.
 """
 
 import contextlib
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
@@ -17,11 +15,11 @@ import numpy as np
 
 from bert_tf.asking import Answers, CutTexts, Outputs, batches, characters, columns_of
 from bert_tf.asking.record import is_saved_model
-from bert_tf.asking.row_files import Block, Row, checked_lines, list_of, read_blocks, text_of
+from bert_tf.asking.row_files import Row, checked_lines, list_of, read_blocks, text_of
 from bert_tf.asking.session import SessionModel
 from bert_tf.console import Progress, escaped
 from bert_tf.errors import UserError
-from bert_tf.io.atomic import atomic_path, is_stream
+from bert_tf.io.atomic import is_stream, text_file
 from bert_tf.io.json_files import as_json
 from bert_tf.io.refusals import explained
 
@@ -39,21 +37,7 @@ def run(
     signature: str = "serving_default",
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
-
-    Args:
-        path: what `bert_tf.load` opens.
-        texts: texts, for a signature of one text.
-        input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
-            text; "-" is standard input.
-        output_file: where to write, a file, a device or a pipe; None is standard output.
-        signature: how the model is asked.
-        options: those of `predict` of the task model, such as `abstain`.
-
-    Raises:
-        UserError: no model or signature there, an option that the model does not have, or a line
-            that does not fit its inputs.
-    """
+    """Writes a JSON line for each of `texts`, or line of `input_file`; "-" is standard input."""
     model, padded = _load(path, options or {})
     ranks = model.ranks(signature)
     if input_file:
@@ -72,12 +56,20 @@ def run(
     with _output(output_file) as handle, contextlib.ExitStack() as shown:
         if lines is not None:
             progress = shown.enter_context(Progress("answering", lines, unit="rows"))
-        for block in blocks:
-            rows, last_line = block
+        for rows, last_line in blocks:
             cuts.add(columns_of(rows))
             if lines is None:  # progress is shown of the lines read so far
                 progress = shown.enter_context(Progress("answering", last_line, done, unit="rows"))
-            handle.writelines(_answered(model, padded, signature, block, done, progress))
+            written = [""] * len(rows)
+            for chosen, outputs in batches(model, signature, rows, verbose=0):
+                answered = answers(outputs, [rows[i] for i in chosen], ranks, padded)
+                for i, answer in zip(chosen, answered, strict=True):
+                    written[i] = escaped(json.dumps(answer, ensure_ascii=False)) + "\n"
+                done += len(chosen)
+                progress.update(done, line=True)
+            if done < last_line:  # blank lines
+                progress.update(last_line, line=True)
+            handle.writelines(written)
             # Whoever reads from the pipe need not wait for the next block.
             handle.flush()
             done = last_line
@@ -103,45 +95,12 @@ def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]
     return cls.with_options(model, options), cls.padded_lists
 
 
-def _answered(
-    model: Answers,
-    padded: Lists | None,
-    signature: str,
-    block: Block,
-    done: int,
-    progress: Progress,
-) -> list[str]:
-    """The JSON lines of one block, before which so many lines are done.
-
-    Batches hold rows of similar length.
-    """
-    (rows, last_line), ranks = block, model.ranks(signature)
-    written = [""] * len(rows)
-    for chosen, outputs in batches(model, signature, rows, verbose=0):
-        answered = answers(outputs, [rows[i] for i in chosen], ranks, padded)
-        for i, answer in zip(chosen, answered, strict=True):
-            written[i] = escaped(json.dumps(answer, ensure_ascii=False)) + "\n"
-        done += len(chosen)
-        progress.update(done, line=True)
-    if done < last_line:  # blank lines
-        progress.update(last_line, line=True)
-    return written
-
-
 def answers(
     outputs: Outputs, rows: Sequence[Row], ranks: Mapping[str, int], padded: Lists | None = None
 ) -> Iterator[dict[str, Any]]:
     """The answer to each row of a batch as JSON data, its outputs sorted by name.
 
-    A batch is as wide as the longest list in it. Here a list ends where the row's own does, so that
-    an answer does not depend on the rows that happened to be asked with it. Offsets are turned into
-    characters.
-
-    Args:
-        outputs: what the model answers, each [batch, ...].
-        rows: what was asked.
-        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
-        padded: `Record.lists` of the model; None where they are not known.
+    Lists end where the row's own do, whatever the other rows are. Offsets are those of characters.
     """
     lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}
@@ -162,8 +121,7 @@ def cut_lists(
 ) -> dict[str, Any]:
     """A row's outputs without the padding at the ends of lists, of which `groups` end together.
 
-    Padding is "" in texts, -1 in integers and 0 in other numbers. The first `least` entries are not
-    padding.
+    Padding is "" in texts, -1 in integers and 0 in other numbers; the first `least` are none.
     """
     cut: dict[str, Any] = {}
     for group in groups:
@@ -224,12 +182,8 @@ def _output(path: str | None) -> Iterator[TextIO]:
             sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
     elif is_stream(path):
-        with explained(path), _written(path) as handle:
+        with explained(path), open(path, "w", encoding="utf-8", newline="\n") as handle:
             yield handle
     else:
-        with atomic_path(path, is_file=True) as new, _written(new) as handle:
+        with text_file(path) as handle:
             yield handle
-
-
-def _written(path: str | os.PathLike) -> TextIO:
-    return open(path, "w", encoding="utf-8", newline="\n")

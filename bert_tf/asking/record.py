@@ -1,8 +1,7 @@
 """The record of an export: the class of its model, with its settings, as JSON.
 
-A SavedModel has it in `assets/task.json`, which stays with it where it is loaded and saved again. A
-LiteRT file has it in its metadata. Exports of others may hold anything there, so everything that is
-read is checked.
+A SavedModel has it in `assets/task.json`, a LiteRT file in its metadata. Exports of others may hold
+anything there, so everything that is read is checked.
 """
 
 import dataclasses
@@ -32,13 +31,9 @@ _LONGEST = 2**24
 class Record:
     """What an export says about its model.
 
-    Attributes:
-        model: the task model, as `bert_tf.checkpoints.description.Description.to_dict` has it.
-        lengths: tokens of a row, of each signature of a LiteRT file; of a SavedModel the most.
-        inputs: "ids" or "strings".
-        precision: the precision in which it computes, or in which a LiteRT file stores weights.
-        lists: the outputs that are lists of another length in each row. Those in a tuple belong
-            together, and end at the same place. The other outputs have no padding.
+    `lengths` are the tokens of a row, of each signature of a LiteRT file, and of a SavedModel the
+    most. `precision` is that of the products, or of the weights of a LiteRT file. `lists` are the
+    outputs that are lists of another length in each row; those in a tuple end at the same place.
     """
 
     model: Mapping[str, Any]
@@ -49,21 +44,15 @@ class Record:
 
     @property
     def class_name(self) -> str:
-        """The name of the model's class."""
         return self.model["model"]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON."""
         lists = {"lengths": [*self.lengths], "lists": [[*each] for each in self.lists]}
         return dataclasses.asdict(self) | lists
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: str | os.PathLike) -> Self:
-        """What `to_dict` made; `path` names the export in messages.
-
-        Raises:
-            UserError: a field is missing, unknown or of the wrong kind.
-        """
+        """What `to_dict` made, checked; `path` names the export in messages."""
         kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
         wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
         wrong += fields.keys() - {*kinds, "lists"}
@@ -82,11 +71,7 @@ class Record:
 
     @classmethod
     def of_saved_model(cls, folder: str | os.PathLike) -> Self | None:
-        """The record of a SavedModel; None if it has none, as one that bert_tf 0.2.0 exported.
-
-        Raises:
-            UserError: it is damaged, or was written by a later version of bert_tf.
-        """
+        """The record of a SavedModel; None if it has none, as one of bert_tf 0.2.0."""
         path = Path(folder) / "assets" / RECORD_FILE
         if not is_there(path):
             return None
@@ -105,24 +90,12 @@ def _are_names(value: Any) -> bool:
 
 
 def to_json(fields: Mapping[str, Any]) -> str:
-    """The fields of a record with the version of their format.
-
-    >>> to_json({"inputs": "ids"})
-    '{"inputs": "ids", "format": 1}'
-    """
+    """The fields of a record with the version of their format."""
     return json.dumps({**fields, "format": FORMAT}, ensure_ascii=False, allow_nan=False)
 
 
 def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
-    """The fields that `to_json` was given; `path` names the export in messages.
-
-    >>> from_json(b'{"inputs": "ids", "format": 1}', "model.tflite")
-    {'inputs': 'ids'}
-
-    Raises:
-        UserError: a later version of bert_tf wrote them.
-        ValueError, RecursionError: they are damaged.
-    """
+    """The fields that `to_json` was given. Raises any ValueError for damaged ones."""
     if len(text) > _LONGEST:
         raise ValueError("its settings are too long")
     fields = json.loads(text)
@@ -154,11 +127,7 @@ def versions(folder: Path) -> list[Path]:
 
 
 def find_saved_model(path: str) -> str:
-    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them.
-
-    Raises:
-        UserError: one of its files is a broken link or cannot be read.
-    """
+    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
     folder = local_path(path)
     if not is_there(folder / FILE):
         folder = max(versions(folder), key=lambda version: int(version.name))

@@ -41,11 +41,7 @@ Block = tuple[list[Row], int]
 
 
 def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
-    """The number of lines of a file, all of which can be read; None of what is read only once.
-
-    Raises:
-        UserError: as `read_blocks`.
-    """
+    """The number of lines of a file, all of which can be read; None of what is read only once."""
     if path == "-" or not os.path.isfile(fetched(path, is_file=True)):
         return None
     return max((last_line for _, last_line in read_blocks(path, ranks)), default=0)
@@ -54,16 +50,9 @@ def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
 def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
     """The rows of a file, or with path "-" of standard input, in blocks.
 
-    Lines are JSON objects, or, where an input is one text, plain text. They are taken for JSON if
-    the file is called .jsonl or .json or if the first line that is not blank is a JSON object.
-
-    Args:
-        path: the file.
-        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
-
-    Raises:
-        UserError: the file is missing or empty, a table, not UTF-8, or a line is not what it should
-            be.
+    Lines are JSON objects, or, where the only input is one text, plain text. They are taken for
+    JSON if the file is called .jsonl or .json or if the first line that is not blank is a JSON
+    object. `ranks` is as in `Answers.ranks`.
     """
     if path.endswith((".csv", ".tsv")):
         raise UserError(
@@ -72,7 +61,12 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         )
     with _opened(path) as handle:
         lines = lines_of(handle, path)
-        opening = _opening(lines)
+        # The lines up to the first that is not blank, without a mark at the start.
+        opening: list[bytes] = []
+        for line in lines:
+            opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
+            if opening[-1].strip():
+                break
         if not any(opening) and path != "-":
             raise UserError(f"input is empty: {path}")
         is_plain = list(ranks.values()) == [1] and not _is_json(path, b"".join(opening))
@@ -90,16 +84,6 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
                 rows, size = [], 0
         if rows:
             yield rows, number
-
-
-def _opening(lines: Iterator[bytes]) -> list[bytes]:
-    """The lines up to the first that is not blank, without a mark at the start."""
-    opening: list[bytes] = []
-    for line in lines:
-        opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
-        if opening[-1].strip():
-            break
-    return opening
 
 
 def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -123,7 +107,6 @@ def _is_json(path: str, line: bytes) -> bool:
 
 
 def _text(path: str, number: int, line: bytes) -> str:
-    """A line without its end."""
     try:
         return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
@@ -134,9 +117,7 @@ def _text(path: str, number: int, line: bytes) -> str:
 
 
 def misfit(row: Mapping[str, Any], ranks: Mapping[str, int]) -> str | None:
-    """The first input that a row of JSON lacks, or has not as the text or the list of texts that
-    `ranks` requires; None if all are there.
-    """
+    """The first input that a row lacks, or has in another form than `ranks` says; or None."""
     for name, rank in ranks.items():
         texts = [row.get(name)] if rank == 1 else row.get(name)
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

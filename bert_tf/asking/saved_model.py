@@ -23,16 +23,7 @@ def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Te
 
 
 class SavedModel(Answers):
-    """A SavedModel that answers rows of strings; see `bert_tf.asking.Answers`.
-
-    Args:
-        path: its folder, for messages.
-        loaded: what TensorFlow has loaded.
-        record: what it says about its model, if anything.
-
-    Attributes:
-        path, loaded, record: as above.
-    """
+    """A SavedModel, as TensorFlow loads it, that answers rows of strings."""
 
     def __init__(self, path: str, loaded: Any, record: Record | None = None):
         self.path, self.record = path, record
@@ -41,11 +32,6 @@ class SavedModel(Answers):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """The SavedModel at `path`, or the newest of the versions that are there.
-
-        Raises:
-            UserError: it is damaged, or a later version of bert_tf exported it.
-        """
         register_ops()
         found = find_saved_model(os.fspath(path))
         record = Record.of_saved_model(found)
@@ -59,15 +45,10 @@ class SavedModel(Answers):
 
     @property
     def takes_ids(self) -> bool:
-        """Whether it takes the encoder's inputs instead of strings."""
         return self.record is not None and self.record.inputs == "ids"
 
     def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
-        """The inputs of a signature, sorted by their names.
-
-        Raises:
-            UserError: there is no such signature.
-        """
+        """The inputs of a signature, sorted by their names."""
         if signature not in self.loaded.signatures:
             raise no_signature(self.path, signature, self.loaded.signatures)
         specs = self.loaded.signatures[signature].structured_input_signature[1]
@@ -84,11 +65,9 @@ class SavedModel(Answers):
         return tuple(self.loaded.signatures)
 
     def output_names(self) -> set[str]:
-        """The names of what `serving_default` returns."""
         return set(self.loaded.signatures["serving_default"].structured_outputs)
 
     def call(self, signature: str, tensors: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What a signature returns for tensors, by their names."""
         return self.loaded.signatures[signature](**tensors)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
@@ -105,25 +84,17 @@ class SavedNetwork:
         self._saved = saved  # its variables are those of the function
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
-        """What the `call` of the model returns."""
         return getattr(self._saved.loaded, NETWORK)(dict(inputs))
 
     # That of a `MaskedLM` fills the gaps itself.
     fill_gaps = __call__
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute` itself."""
         return compute
 
 
 @functools.cache
 def register_ops() -> None:
-    """Registers the operations of TensorFlow Text, without importing its Python part.
-
-    That part imports Keras, which takes longer than all the rest.
-
-    Raises:
-        UserError, ImportError: as `operation_libraries`.
-    """
+    """Registers the operations of TensorFlow Text, whose Python part would import Keras."""
     for library in operation_libraries():
         tf.load_op_library(str(library))

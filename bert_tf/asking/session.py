@@ -32,7 +32,6 @@ _DTYPES: dict[int, type] = {
 _INVALID, _EXHAUSTED = 3, 8
 # Bytes of a `TF_TString`.
 _STRING_SIZE = 24
-_TAG = b"serve"
 _UNKNOWN_OPERATION = re.compile(r"Op type not registered '(\w+)'")
 _LOG_LEVEL = re.compile(rb"_ZN4absl\d+lts_\d+14SetMinLogLevelENS0_18LogSeverityAtLeastE")
 
@@ -79,7 +78,7 @@ class SessionModel(Answers):
         self._graph = c_void_p(library.TF_NewGraph())
         options = c_void_p(library.TF_NewSessionOptions())
         found = library.TF_NewBuffer()
-        tags = (c_char_p * 1)(_TAG)
+        tags = (c_char_p * 1)(b"serve")
         arguments = (options, None, os.fsencode(path), tags, 1, self._graph, found)
         try:
             loaded = _checked(library, library.TF_LoadSessionFromSavedModel, *arguments)
@@ -183,37 +182,29 @@ def c_library() -> ctypes.CDLL | None:
         for framework in sorted(Path(folder).glob("libtensorflow_framework.so.*")):
             _log_as_python(framework)
         library = ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
-        for name, kind in _RESULTS.items():
-            getattr(library, name).restype = kind
+        for kind, names in _RESULTS.items():
+            for name in names.split():
+                getattr(library, name).restype = kind
         for operations in operation_libraries():
             _checked(library, library.TF_LoadLibrary, os.fsencode(operations))
         return library
     return None
 
 
-_RESULTS: dict[str, Any] = {
-    "TF_AllocateTensor": c_void_p,
-    "TF_Dim": c_int64,
-    "TF_GraphOperationByName": c_void_p,
-    "TF_LoadLibrary": c_void_p,
-    "TF_LoadSessionFromSavedModel": c_void_p,
-    "TF_Message": c_char_p,
-    "TF_NewBuffer": POINTER(_Buffer),
-    "TF_NewGraph": c_void_p,
-    "TF_NewSessionOptions": c_void_p,
-    "TF_NewStatus": c_void_p,
-    "TF_StringGetDataPointer": c_void_p,
-    "TF_StringGetSize": c_size_t,
-    "TF_TensorByteSize": c_size_t,
-    "TF_TensorData": c_void_p,
+# What functions return; the others return an integer.
+_RESULTS: dict[Any, str] = {
+    c_char_p: "TF_Message",
+    c_int64: "TF_Dim",
+    c_size_t: "TF_StringGetSize TF_TensorByteSize",
+    POINTER(_Buffer): "TF_NewBuffer",
+    c_void_p: "TF_AllocateTensor TF_GraphOperationByName TF_LoadLibrary "
+    "TF_LoadSessionFromSavedModel TF_NewGraph TF_NewSessionOptions TF_NewStatus "
+    "TF_StringGetDataPointer TF_TensorData",
 }
 
 
 def _log_as_python(framework: Path) -> None:
-    """Obeys TF_CPP_MIN_LOG_LEVEL, which only the Python part of TensorFlow reads.
-
-    The function's name has the version of Abseil in it, so the library is searched for the name.
-    """
+    """Obeys TF_CPP_MIN_LOG_LEVEL, which only the Python part of TensorFlow reads."""
     with (
         open(framework, "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -227,14 +218,7 @@ def _log_as_python(framework: Path) -> None:
 
 
 def operation_libraries() -> list[Path]:
-    """The libraries with the operations of TensorFlow Text.
-
-    Their folder is not documented (TensorFlow Text 2.20 and 2.21).
-
-    Raises:
-        UserError: TensorFlow Text is not installed.
-        ImportError: its libraries are in another folder.
-    """
+    """The libraries of TensorFlow Text (2.20 and 2.21), whose folder is not documented."""
     package = importlib.util.find_spec("tensorflow_text")
     if package is None or not package.submodule_search_locations:
         raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
@@ -272,12 +256,7 @@ def not_loaded(path: str, error: Exception) -> UserError:
 
 
 def _checked(library: ctypes.CDLL, function: Any, *arguments: Any) -> Any:
-    """What a function returns whose last argument is a `TF_Status`.
-
-    Raises:
-        MemoryError: there is too little memory.
-        _StatusError: the status is another error.
-    """
+    """What a function returns whose last argument is a `TF_Status`; raises its error."""
     status = c_void_p(library.TF_NewStatus())
     try:
         result = function(*arguments, status)
@@ -325,16 +304,12 @@ def _signatures(meta_graph: memoryview) -> Iterator[tuple[str, _Signature]]:
             for side, pair in _fields(definition):
                 if side in (1, 2):  # inputs, outputs
                     key, info = _entry(pair)
-                    signature[side - 1][key] = _tensor(info)
+                    found = dict(_fields(info))  # `TensorInfo`: its name, type and shape
+                    axes = [axis for axis, _ in _fields(found.get(3, memoryview(b"")))]
+                    tensor = str(found.get(1, b""), "utf-8"), found.get(2, 0), axes.count(2)
+                    signature[side - 1][key] = _Tensor(*tensor)
             if not name.startswith("__"):
                 yield name, signature
-
-
-def _tensor(info: memoryview) -> _Tensor:
-    """A serialized `TensorInfo`."""
-    fields = dict(_fields(info))
-    axes = [number for number, _ in _fields(fields.get(3, memoryview(b"")))]
-    return _Tensor(str(fields.get(1, b""), "utf-8"), fields.get(2, 0), axes.count(2))
 
 
 def _entry(pair: memoryview) -> tuple[str, memoryview]:
@@ -344,10 +319,9 @@ def _entry(pair: memoryview) -> tuple[str, memoryview]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """The numbers and values of a serialized message's fields.
+    """The numbers and values of a message's fields (protobuf.dev/programming-guides/encoding).
 
-    See https://protobuf.dev/programming-guides/encoding. The message types of TensorFlow cannot be
-    imported without all of TensorFlow.
+    TensorFlow's own types of messages cannot be imported without all of TensorFlow.
     """
     place = 0
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf import asking
 from bert_tf.asking.row_files import Row, read_blocks
@@ -15,8 +16,6 @@ from bert_tf.io.atomic import text_file
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.templates import TEMPLATES, content_hash
 
-_PAGE = "inspect.html"
-
 
 def inspect(
     path: str | os.PathLike,
@@ -25,27 +24,23 @@ def inspect(
     dev_rows: int = 300,
     input_file: str | None = None,
 ) -> Path:
-    """Writes a page about a run, or about an encoder.
+    """Writes a page about a run with its dev data, or about an encoder.
 
-    Args:
-        path: a run folder, a `.keras` file, or a checkpoint of any format with its vocabulary; the
-            dev data are those of a run.
-        rows: the texts to look at, each by the names of the model's inputs as `bert-tf predict`
-            has them: text; text_a, text_b; question, context; context, choices; query, passages.
-        out: the page, which ends in .html; None is `inspect.html` in the run folder.
-        dev_rows: how many rows of the dev data to take.
-        input_file: more texts, as `bert-tf predict --input` reads them.
-
-    Returns:
-        The page.
-
-    Raises:
-        UserError: `path` is nothing of the kind, takes other texts, or `out` cannot be written.
+    `rows`, and those of `input_file`, are the texts to look at, by the names of the inputs of
+    `bert-tf predict`. `out` is None for `inspect.html` in the run folder.
     """
     subject = Subject.load(path)
-    out = _place(subject, out)
-    kind = EncoderPictures if subject.family is None else subject.family.pictures_class()
-    pictures = kind(subject)
+    if out is None:
+        if subject.run is None:
+            raise UserError(
+                f"{subject.path} is not a run folder; name the page with --out, as in --out "
+                "page.html"
+            )
+        out = subject.run.path / "inspect.html"
+    if Path(out).suffix != ".html":
+        raise UserError(f"--out {out} must end in .html")
+    family = subject.family
+    pictures = EncoderPictures(subject) if family is None else family.pictures_class()(subject)
     if input_file is not None:
         ranks = dict.fromkeys(pictures.accepted[0], 1)
         if isinstance(subject.model, TaskModel):
@@ -64,9 +59,12 @@ def inspect(
                 progress.update(len(looks), line=True)
         marks = [mark for look in looks for mark in look.marks]
         about_dev, sections = _dev(pictures, dev_rows, marks)
+        config = subject.encoder.config
         page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
             title=Path(path).name or Path(path).resolve().name,
-            intro=_intro(subject),
+            intro=f"{'Encoder' if family is None else family.title}; "
+            f"{config.num_hidden_layers} layers of width {config.hidden_size} with "
+            f"{config.num_attention_heads} heads, computed in float32. From {subject.path}.",
             looks=looks,
             about_dev=about_dev,
             sections=sections,
@@ -75,19 +73,6 @@ def inspect(
         )
         file.write(page)
     logger.info(f"{out}: open it in a browser")
-    return out
-
-
-def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
-    if out is None:
-        if subject.run is None:
-            raise UserError(
-                f"{subject.path} is not a run folder; name the page with --out, as in --out "
-                "page.html"
-            )
-        return subject.run.path / _PAGE
-    if Path(out).suffix != ".html":
-        raise UserError(f"--out {out} must end in .html")
     return Path(out)
 
 
@@ -103,35 +88,25 @@ def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, lis
     return f"At most {rows} rows of {subject.dev_path()}.", sections
 
 
-def _intro(subject: Subject) -> str:
-    config = subject.encoder.config
-    name = "Encoder" if subject.family is None else subject.family.title
-    return (
-        f"{name}; {config.num_hidden_layers} layers of width "
-        f"{config.hidden_size} with {config.num_attention_heads} heads, computed in float32. "
-        f"From {subject.path}."
-    )
-
-
 def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None]) -> list[Row]:
-    """The rows of some columns by their names; a column that is None is left out.
+    """The rows of some columns by their names; a column that is None is left out."""
 
-    Raises:
-        UserError: columns of different length.
-    """
-    given = {name: values for name, values in columns.items() if values is not None}
+    def readable(value: Any) -> Any:
+        """Replaces bytes of the command line that are not UTF-8."""
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode("utf-8")
+        return [readable(each) for each in value]
+
+    given = {name: readable(values) for name, values in columns.items() if values is not None}
     counts = {name: len(values) for name, values in given.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{count} of {option(name)}" for name, count in counts.items())
         raise UserError(f"each option must be given as often as the others, but there are {found}")
-    return [_readable(row) for row in asking.rows_of([*given.values()], [*given])]
+    return asking.rows_of([*given.values()], [*given])
 
 
 def check_rows(rows: Iterable[Row], accepted: Sequence[tuple[str, ...]], path: str) -> None:
-    """Raises UserError where a row is not what a model takes, or a text of it is empty.
-
-    A model accepts the names of the inputs of a row; several where there is a choice.
-    """
+    """Raises UserError for a row without the inputs of any of `accepted`, or with an empty text."""
     for number, row in enumerate(rows, start=1):
         if not any(set(row) == set(names) for names in accepted):
             ways = " or ".join(" and ".join(map(option, names)) for names in accepted)
@@ -148,15 +123,3 @@ def check_rows(rows: Iterable[Row], accepted: Sequence[tuple[str, ...]], path: s
 def option(name: str) -> str:
     """The option of the command line that gives an input."""
     return f"--{name.replace('_', '-')}"
-
-
-def _readable(row: Row) -> Row:
-    """A row in which bytes of the command line that are not UTF-8 are replaced."""
-
-    def mended(text: str) -> str:
-        return text.encode("utf-8", "replace").decode("utf-8")
-
-    return {
-        name: mended(value) if isinstance(value, str) else [mended(text) for text in value]
-        for name, value in row.items()
-    }

@@ -14,16 +14,10 @@ _TEMPLATE = macros("bert_tf/interpret/charts.html")
 # dash; and names with counts, int [classes given, classes predicted].
 score, table, confusion_table = _TEMPLATE.score, _TEMPLATE.table, _TEMPLATE.confusions
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
-_ABOUT_TICKS = 5
 
 
 class Frame(NamedTuple):
-    """A rectangle for points of two numbers.
-
-    Attributes:
-        low, high: float [2], the numbers at its corners.
-        width, height: pixels.
-    """
+    """A rectangle of pixels for points of two numbers: float [2] are those at its corners."""
 
     low: np.ndarray
     high: np.ndarray
@@ -53,7 +47,7 @@ class Frame(NamedTuple):
     def ticks(self, axis: int) -> list[tuple[float, str]]:
         """Round numbers along the horizontal axis 0 or the vertical axis 1, with their pixels."""
         low, high = self.low[axis], self.high[axis]
-        rough = (high - low) / _ABOUT_TICKS
+        rough = (high - low) / 5  # about five ticks
         power = 10.0 ** math.floor(math.log10(rough))
         step = power * next(each for each in (1, 2, 5, 10) if each * power >= rough * 0.999)
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -79,10 +73,9 @@ def scatter(
     legend: Sequence[tuple[str, str]] = (),
     diagonal: bool = False,
 ) -> Markup:
-    """Points in a plane, float [points, 2], with tooltips.
+    """Points in a plane, float [points, 2], with tooltips, and marked places, float [2].
 
-    Marks are names and places, float [2], of points that stand out. With `diagonal`, both axes have
-    the same numbers, and the line of equal ones is drawn.
+    With `diagonal`, both axes have the same numbers, and the line of equal ones is drawn.
     """
     everything = np.concatenate([places, *(place[None, :] for _, place in marks)])
     frame = Frame.around(everything, square=diagonal)

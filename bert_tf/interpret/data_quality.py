@@ -36,8 +36,6 @@ _ODD: dict[str, Callable[[str], Any]] = {
     "accents as separate characters": lambda text: not unicodedata.is_normalized("NFC", text),
     "empty texts": lambda text: not text.strip(),
 }
-# Of the sets of five characters of near-duplicates: 1 less their cosine, at most.
-_DISTANCE = 0.1
 # Rows and words that a line names, bars of a picture, and more tokens than any text has.
 _FIRST, _BARS, _LONGEST = 3, 20, 2**16
 
@@ -73,7 +71,6 @@ _Bars = dict[str, dict[str, int]]
 
 
 def _findings(config: FinetuningRun) -> tuple[list[_Line], _Bars]:
-    """What is odd in the data of a run, and pictures of them."""
     settled, vocabulary = settle(config)
     pieces = vocabulary.removesuffix("\n").split("\n")
     tokenizer = Tokenizer.of(pieces, settled.tokenizer.settings)
@@ -88,46 +85,32 @@ def _findings(config: FinetuningRun) -> tuple[list[_Line], _Bars]:
             logger.info(f"{path} is not looked at: {'no rows' if is_there else 'it is not there'}")
     lines: list[_Line] = []
     pictures: _Bars = {}
+    most, text_settings = config.train.max_length, tokenizer.settings
+    edges = [most * i // 8 for i in range(1, 9)]
+    sizes = [*(f"up to {edge}" for edge in edges), f"more than {most}"]
     for split, rows in splits.items():
         lengths = _lengths(rows, task, tokenizer)
         odd = _odd(rows) | ({} if split == "train" else _leaks(rows, splits["train"]))
-        of_split, drawn = _of_split(split, rows, lengths, odd, config.train.max_length, tokenizer)
-        lines += of_split
-        pictures |= drawn
+        odd[f"more than {most} tokens"] = {int(i): "" for i in np.flatnonzero(lengths > most)}
+        for what, found in odd.items():
+            first = [f"{rows.where(row)}{more}" for row, more in [*found.items()][:_FIRST]]
+            lines.append((what, split, len(found), len(rows), "; ".join(first)))
+        counts = count_words_of_texts((t for row in _texts(rows) for t in row), text_settings)
+        ids = tokenizer.tokenize(tf.constant([*counts], tf.string)).to_list()
+        words = zip(counts.items(), ids, strict=True)
+        unknown = collections.Counter({w: n for (w, n), each in words if tokenizer.unk_id in each})
+        first = [f"{word} ({count})" for word, count in unknown.most_common(_FIRST)]
+        lines.append(("[UNK] words", split, unknown.total(), counts.total(), "; ".join(first)))
+        names = collections.Counter(n for each in rows.targets or () for n in _names(each))
+        common = names.most_common(_BARS)
+        lines += [(f"class {name}", split, count, names.total(), "") for name, count in common]
+        of_sizes = collections.Counter(np.searchsorted(edges, lengths).tolist())
+        pictures |= {
+            f"{split}: tokens of a row": {size: of_sizes[i] for i, size in enumerate(sizes)},
+            f"{split}: [UNK] words": dict(unknown.most_common(_BARS)),
+            f"{split}: classes": dict(common),
+        }
     return lines, pictures
-
-
-def _of_split(
-    split: str,
-    rows: Columns,
-    lengths: np.ndarray,
-    odd: dict[str, dict[int, str]],
-    most: int,
-    tokenizer: Tokenizer,
-) -> tuple[list[_Line], _Bars]:
-    """The findings of one split, whose rows have these lengths in tokens; `most` are read."""
-    lines = []
-    odd[f"more than {most} tokens"] = {int(i): "" for i in np.flatnonzero(lengths > most)}
-    for what, found in odd.items():
-        first = [f"{rows.where(row)}{more}" for row, more in [*found.items()][:_FIRST]]
-        lines.append((what, split, len(found), len(rows), "; ".join(first)))
-    counts = count_words_of_texts((t for row in _texts(rows) for t in row), tokenizer.settings)
-    ids = tokenizer.tokenize(tf.constant([*counts], tf.string)).to_list()
-    words = zip(counts.items(), ids, strict=True)
-    unknown = collections.Counter({w: n for (w, n), each in words if tokenizer.unk_id in each})
-    first = [f"{word} ({count})" for word, count in unknown.most_common(_FIRST)]
-    lines.append(("[UNK] words", split, unknown.total(), counts.total(), "; ".join(first)))
-    names = collections.Counter(n for each in rows.targets or () for n in _names(each))
-    common = names.most_common(_BARS)
-    lines += [(f"class {name}", split, count, names.total(), "") for name, count in common]
-    edges = [most * i // 8 for i in range(1, 9)]
-    sizes = [*(f"up to {edge}" for edge in edges), f"more than {most}"]
-    of_sizes = collections.Counter(np.searchsorted(edges, lengths).tolist())
-    return lines, {
-        f"{split}: tokens of a row": {size: of_sizes[i] for i, size in enumerate(sizes)},
-        f"{split}: [UNK] words": dict(unknown.most_common(_BARS)),
-        f"{split}: classes": dict(common),
-    }
 
 
 def _texts(rows: Columns) -> list[list[str]]:
@@ -171,7 +154,7 @@ def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
     for row, (key, ((distance,), (other,))) in enumerate(zip(ours, nearest, strict=True)):
         if key in place:
             found["also in train"][row] = f" = {train.where(place[key])}"
-        elif distance <= _DISTANCE:
+        elif distance <= 0.1:  # 1 less the cosine of their sets of five characters
             found["almost the same in train"][row] = f" = {train.where(other)}"
     return found
 

@@ -1,11 +1,10 @@
 """What each token adds to an output: integrated gradients.
 
-Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017,
-arXiv 1703.01365). The output's gradient is integrated along the straight path from a blank input to
-the real one, here in the vectors that leave the embeddings, and multiplied with the way. The values
-of all tokens add up to what the output changes by (their "completeness"), which shows how good the
-integral is. The blank input is the same one with [MASK] for every piece: what BERT has learned to
-take for "some word", where the paper's zero vector is nothing that it has ever seen.
+Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017, arXiv
+1703.01365). The gradient is integrated along the straight path from a blank input to the real one,
+in the vectors that leave the embeddings, and multiplied with the way. The values of all tokens add
+up to what the output changes by, which shows how good the integral is. The blank input has [MASK]
+for every piece, which BERT takes for "some word"; it has never seen the paper's zero vector.
 """
 
 import contextlib
@@ -19,20 +18,12 @@ import tensorflow as tf
 from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.encoder.layout import TokenLayout
 
-# Points of the way, at which Gauss-Legendre quadrature looks.
-_POINTS = 48
 # Tokens whose gradients are computed at a time.
 _MOST_TOKENS = 4096
 
 
 class Importances(NamedTuple):
-    """What the tokens of one input add to an output.
-
-    Attributes:
-        of: the output, in words.
-        values: float32 [tokens]; of [CLS] and [SEP], which stay in the blank input, 0.
-        change: output of the input less that of the blank one.
-    """
+    """What tokens, float32 [tokens], add to an output; [CLS] and [SEP] add 0."""
 
     of: str
     values: np.ndarray
@@ -45,15 +36,11 @@ def importances(
     inputs: Inputs,
     blank: Inputs,
     score: Callable[[Inputs], tf.Tensor],
-    points: int = _POINTS,
+    points: int = 48,
 ) -> list[Importances]:
-    """Integrated gradients of some outputs, whose names are words.
+    """Integrated gradients of some outputs, from `blank` to `inputs`, each int32 [1, tokens].
 
-    Args:
-        encoder: the encoder inside the model.
-        inputs, blank: its inputs, and those to compare with, each int32 [1, tokens], not padded.
-        score: float32 [rows, outputs] for inputs [rows, tokens]; runs the model on `encoder`.
-        points: how many gradients each integral is made of.
+    `score` runs the model on `encoder`: inputs [rows, tokens] -> float32 [rows, outputs].
     """
     encoded = (encoder.encode(each, training=False) for each in (blank, inputs))
     start, end = (each.layout.restore(each.embeddings)[0] for each in encoded)
@@ -64,9 +51,8 @@ def importances(
     integrals = tf.zeros([len(outputs), *way.shape], way.dtype)
     for first in range(0, points, rows):
         chunk = slice(first, first + rows)
-        share, weight = (
-            tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
-        )
+        both = (tf.constant(each[chunk], way.dtype) for each in (shares, weights))
+        share, weight = (each[:, None, None] for each in both)
         gradients = _gradients(encoder, inputs, start + share * way, score)
         integrals += tf.reduce_sum(weight * gradients, axis=1)
     values = tf.reduce_sum(way * integrals, axis=-1).numpy()
@@ -77,10 +63,7 @@ def importances(
 def _gradients(
     encoder: Encoder, inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
 ) -> tf.Tensor:
-    """The gradients of the outputs by the embeddings' vectors, at some of them.
-
-    These are float32 [rows, tokens, hidden], the gradients [outputs, rows, tokens, hidden].
-    """
+    """Gradients [outputs, rows, tokens, hidden] at embeddings, float32 [rows, tokens, hidden]."""
     repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
     with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(vectors)
@@ -114,9 +97,6 @@ def blanked(inputs: Inputs, mask_id: int, kept: tuple[int, ...]) -> Inputs:
 
 
 def log_odds(logits: tf.Tensor, place: int) -> tf.Tensor:
-    """log(p / (1 - p)) of one class: float32 [rows, classes] -> [rows].
-
-    Of two classes this is the difference of their logits.
-    """
+    """log(p / (1 - p)) of one class: float32 [rows, classes] -> [rows]."""
     others = tf.concat([logits[:, :place], logits[:, place + 1 :]], axis=-1)
     return logits[:, place] - tf.reduce_logsumexp(others, axis=-1)

@@ -17,13 +17,9 @@ MOST_TOKENS = 96
 
 
 class AttentionMaps(NamedTuple):
-    """The attention of all heads in one input.
+    """The attention of all heads in one input, between the tokens at int [shown] places.
 
-    Attributes:
-        layers: name of each layer.
-        places: int [shown], the tokens that are shown.
-        probabilities: float32 [layers, heads, shown, shown]: how much of each token (last axis) a
-            token takes. Where all tokens are shown a row adds up to 1.
+    Float32 [layers, heads, shown, shown] say how much of each token (last axis) a token takes.
     """
 
     layers: tuple[str, ...]
@@ -34,16 +30,8 @@ class AttentionMaps(NamedTuple):
 class Explanation(NamedTuple):
     """One input of the encoder: where the heads look, and what its tokens add to an output.
 
-    In a notebook it is shown as a picture.
-
-    Attributes:
-        title: what it is, where a text has several inputs; else "".
-        tokens: its pieces.
-        shown: the attention.
-        explained: what the tokens add to outputs, such as the tags of several words; nothing where
-            a model gives no single output, as an embedder.
-        offsets: int [tokens, 2], the characters of its own text that each token stands for; -1 for
-            [CLS] and [SEP]. None where the input is a window.
+    In a notebook it is shown as a picture. A model without a single output explains nothing. The
+    offsets, int [tokens, 2], are the characters that each token stands for; -1 for [CLS] and [SEP].
     """
 
     title: str
@@ -94,13 +82,7 @@ class Mark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """A text that was looked at.
-
-    Attributes:
-        heading: the text, or both of a pair.
-        answer, inputs: what the model says, and what it was given.
-        marks: its points in the projection.
-    """
+    """A text, or both of a pair, that was looked at, with the answer and its points."""
 
     heading: tuple[str, ...]
     answer: Markup
@@ -130,18 +112,9 @@ def attention_maps(encoder: Encoder, inputs: Inputs, places: np.ndarray) -> Atte
 
 
 def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) -> np.ndarray:
-    """Which tokens of an input to show: all, or where they are too many, some.
+    """Which tokens of an input to show, int [shown]: all, or where they are too many, some.
 
-    Of one text that is a stretch around `focus`; of a pair as much of the first text as fits in
-    half of the room, and such a stretch of the second.
-
-    Args:
-        type_ids: int [tokens], 0 in the first text and 1 in the second.
-        focus: a place of interest.
-        most: how many to show.
-
-    Returns:
-        int [shown], ascending.
+    Of one text that is a stretch around `focus`; of a pair also the start of the first text.
     """
     tokens = len(type_ids)
     if tokens <= most:

@@ -11,11 +11,7 @@ from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 
 
 def plane_of(vectors: np.ndarray) -> Any:
-    """The two directions in which three or more vectors, float [vectors, hidden], differ most.
-
-    It is a `PCA` of scikit-learn, fitted in float64. An axis may point either way; here its largest
-    part is positive.
-    """
+    """scikit-learn's `PCA` to two dimensions of three or more vectors, float [vectors, hidden]."""
     from sklearn.decomposition import PCA
 
     with np.errstate(invalid="ignore"):  # equal vectors have no variance to share
@@ -41,10 +37,9 @@ def row_vectors(
     lengths: np.ndarray,
     batch_size: int = 32,
 ) -> np.ndarray:
-    """float32 [rows, hidden]: a vector for each input; rows of similar length share a batch.
+    """float32 [rows, hidden]: a vector for each input, by `pooled` or `mean`.
 
-    `pooling` is `pooled` or `mean`; `inputs_of` gives the encoder's inputs [batch, seq_len] for
-    some rows; `lengths`, int [rows], are their tokens.
+    `inputs_of` gives the encoder's inputs [batch, seq_len] for some rows of `lengths` tokens.
     """
     form = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
 

@@ -10,14 +10,9 @@ from bert_tf.interpret.projection import plane_of
 from bert_tf.tasks.uncertainty import BINS, reliability
 from bert_tf.templates import figures
 
-# Fewer vectors than these say nothing about directions.
-_FEWEST = 3
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are shown of a text.
 _LONGEST = 120
-# Classes that a table of confusions has room for.
-_MOST_CLASSES = 24
-_OTHERS = "(all others)"
 
 
 def draw(rows: int, most: int) -> np.ndarray:
@@ -55,10 +50,7 @@ def by_number(
     note: str,
     found: str,
 ) -> list[PageSection]:
-    """The projection of float32 [points, hidden], and what was predicted against what was given.
-
-    Both are float [points]. `found` says in words how good the predictions are.
-    """
+    """The projection of float32 [points, hidden], and predicted against given float [points]."""
     titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
     low, high = float(given.min()), float(given.max())
     colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in given]
@@ -95,7 +87,7 @@ def projection(
     note: str,
 ) -> list[PageSection]:
     """The points in the plane of their two principal components; nothing if they are too few."""
-    if len(vectors) < _FEWEST:
+    if len(vectors) < 3:  # fewer say nothing about directions
         return []
     plane = plane_of(vectors)
     shares = np.nan_to_num(plane.explained_variance_ratio_)
@@ -111,9 +103,7 @@ def projection(
 def classes(
     names: Sequence[str], probabilities: np.ndarray, given: np.ndarray, what: str
 ) -> list[PageSection]:
-    """Confusions and calibration of float32 [predictions, classes], of which int [predictions] are
-    right.
-    """
+    """Confusions and calibration of float32 [predictions, classes]; given are int [predictions]."""
     predicted = probabilities.argmax(axis=1)
     right = predicted == given
     note = f"{right.mean():.1%} of {len(given)} {what} are right."
@@ -164,12 +154,9 @@ def coverage(confidence: np.ndarray, right: np.ndarray, what: str) -> PageSectio
 
 
 def confusion_counts(
-    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = _MOST_CLASSES
+    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, most: int = 24
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """The classes, and int64 [classes given, classes predicted], of int [rows] by int [rows].
-
-    Where there are more classes than `most`, the least frequent ones become one.
-    """
+    """Classes, the rarest as one if there are many, and int64 [classes given, predicted]."""
     from sklearn.metrics import confusion_matrix
 
     classes = len(names)
@@ -182,4 +169,4 @@ def confusion_counts(
     place[kept] = np.arange(most - 1)
     merged = np.zeros((most, most), np.int64)
     np.add.at(merged, (place[:, None], place[None, :]), counts)
-    return (*(names[i] for i in kept), _OTHERS), merged
+    return (*(names[i] for i in kept), "(all others)"), merged

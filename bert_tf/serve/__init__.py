@@ -1,8 +1,7 @@
 """`bert-tf serve`: exports behind the interfaces that clients use already, and a page for people.
 
-TensorFlow Serving's REST interface is the first of them. A client of it works here unchanged, and
-the other way round. `bert_tf.serve.app` has all interfaces. One process computes on the CPU; for
-GPUs and many machines there is TensorFlow Serving.
+Clients of TensorFlow Serving's REST interface work unchanged, and the other way round. One process
+computes on the CPU; for GPUs and many machines there is TensorFlow Serving.
 """
 
 import ipaddress
@@ -19,11 +18,6 @@ from bert_tf.errors import UserError
 from bert_tf.serve.app import Limits, Server
 from bert_tf.serve.models import sources
 
-# Seconds that requests may take to end after SIGTERM.
-_DRAIN = 30
-# Seconds that loading may then take to end.
-_END = 10
-
 
 def serve(
     models: Sequence[str],
@@ -32,18 +26,7 @@ def serve(
     allow: Sequence[str] = (),
     limits: Limits = Limits(),  # noqa: B008
 ) -> None:
-    """Serves models until the process is stopped.
-
-    Args:
-        models: see `bert_tf.serve.models.sources`.
-        host: the address to listen at.
-        port: the port; 0 takes a free one.
-        allow: names that clients may use for the server, besides those of this machine.
-        limits: what a request may cost.
-
-    Raises:
-        UserError: a model cannot be loaded, or the address is in use.
-    """
+    """Serves models until the process is stopped; the port 0 takes a free one."""
     server = Server(sources(models), limits)
     with _listening(host, port) as listener:
         config = uvicorn.Config(
@@ -52,7 +35,7 @@ def serve(
             access_log=False,
             lifespan="off",
             server_header=False,
-            timeout_graceful_shutdown=_DRAIN,
+            timeout_graceful_shutdown=30,  # seconds for requests to end after SIGTERM
         )
         web, failures = uvicorn.Server(config), []
 
@@ -67,7 +50,8 @@ def serve(
             logger.info(f"ready: {', '.join(server.models.sources)}; {url}")
             server.models.watch()
 
-        url = _url(host, listener.getsockname()[1])
+        name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
+        url = f"http://{name}:{port}/"
         logger.info(f"listening at {url}, loading {', '.join(server.models.sources)}")
         if not _is_local(host):
             logger.warning(f"everyone in the network can send requests to this server at {host}")
@@ -80,7 +64,7 @@ def serve(
         finally:
             server.close()
             if loading.is_alive():
-                loading.join(_END)
+                loading.join(10)  # seconds
             signal.signal(signal.SIGTERM, before)
         if failures:
             raise failures[0]
@@ -108,8 +92,3 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _url(host: str, port: int) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/"

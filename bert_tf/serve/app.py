@@ -20,18 +20,21 @@ import tensorflow as tf
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bert_tf.asking import Outputs
+from bert_tf.asking import Outputs, encoded
 from bert_tf.console import escaped, logger
 from bert_tf.errors import UserError
-from bert_tf.serve import page, rest
+from bert_tf.io.json_files import KINDS, as_json
+from bert_tf.serve import rest
 from bert_tf.serve.batching import BatchQueue, Columns, QueueClosed, QueueFull
 from bert_tf.serve.models import Asking, Models, NotFound, NotReady, Servable, Source
+from bert_tf.templates import COLOURS, TEMPLATES, content_hash
 
 Answer = TypeVar("Answer")
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PLACE = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<number>\d{1,18})|/labels/(?P<label>[^/:]+))?"
@@ -46,14 +49,7 @@ _ROWS = (1, 2, 4, 8, 16, 32)
 
 
 class Limits(NamedTuple):
-    """What a request may cost.
-
-    Attributes:
-        most_bytes: of a body.
-        most_rows: of a request.
-        most_waiting: rows of all requests that wait for a model.
-        body_seconds: in which a body must arrive.
-    """
+    """What a request may cost: bytes and rows of one, rows that wait, and seconds for a body."""
 
     most_bytes: int = 8 * 2**20
     most_rows: int = 1024
@@ -66,22 +62,14 @@ class _ClientGone(Exception):
 
 
 class _WithInfinity(JSONResponse):
-    """JSON that may contain NaN and Infinity, as TensorFlow Serving's does."""
+    """JSON that may contain NaN and Infinity, as TensorFlow Serving sends it."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Server:
-    """All that the addresses of a server share.
-
-    Args:
-        found: the models.
-        limits: what a request may cost.
-
-    Attributes:
-        models: the models with their versions.
-    """
+    """All that the addresses of a server share."""
 
     def __init__(self, found: Sequence[Source], limits: Limits = Limits()):  # noqa: B008
         self._limits = limits
@@ -103,29 +91,24 @@ class Server:
             waiting.labels(name).set_function(functools.partial(self._waiting, name))
 
     def app(self, hosts: Sequence[str] | None) -> ASGIApp:
-        """The server as an application of ASGI.
-
-        Args:
-            hosts: names that clients may use for it, besides those of this machine and addresses
-                in numbers; None takes every name.
-        """
+        """The server in ASGI, with the names `hosts` besides those of this machine; None is any."""
+        of_model = _refusing(self._of_model, _error)
         routes = [
             Route("/", self._page),
             Route("/healthz", self._health),
             Route("/metrics", self._metrics),
             Route("/models", self._descriptions),
-            Route("/predict", self._predict, methods=["POST"]),
-            Route("/rerank", self._rerank, methods=["POST"]),
-            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+            Route("/predict", _refusing(self._predict, _error), methods=["POST"]),
+            Route("/rerank", _refusing(self._rerank, _reranking_error), methods=["POST"]),
+            Route("/v1/embeddings", _refusing(self._embeddings, _openai_error), methods=["POST"]),
             Route("/v1/models", self._list),
-            Route("/v1/models/{rest:path}", self._of_model, methods=["GET", "POST"]),
+            Route("/v1/models/{rest:path}", of_model, methods=["GET", "POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _http_error}
         app = Starlette(routes=routes, exception_handlers=handlers)
         return _Guard(app, hosts, self._count)
 
     def close(self) -> None:
-        """Answers what waits, and ends all threads."""
         self.models.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -143,12 +126,7 @@ class Server:
         self._seconds.labels(path).observe(seconds)
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        """The JSON object that a request sends.
-
-        Raises:
-            HTTPException: it is too large, or arrives too slowly.
-            UserError: it is none.
-        """
+        """The JSON object that a request sends."""
         most = self._limits.most_bytes
         too_large = HTTPException(413, f"the body has more than {most:,} bytes; send fewer rows")
         declared = request.headers.get("content-length", "0")
@@ -168,25 +146,24 @@ class Server:
         return rest.parsed(bytes(data))
 
     def _check_rows(self, count: int) -> None:
-        if count > self._limits.most_rows:
-            most = self._limits.most_rows
-            raise HTTPException(
-                413, f"{count:,} rows, or texts in their lists; a request may have {most:,}"
-            )
+        if count > (most := self._limits.most_rows):
+            what = f"{count:,} rows, or texts in their lists"
+            raise HTTPException(413, f"{what}; a request may have {most:,}")
 
     async def _answered(
-        self, find: Callable[[], Servable], ask: Callable[[Servable], Awaitable[Answer]]
+        self,
+        ask: Callable[[Servable], Awaitable[Answer]],
+        name: str | None,
+        number: int | None = None,
+        label: str | None = None,
     ) -> Answer:
         """What a version answers; if it is unloaded meanwhile, the one that has taken its place."""
-        servable = find()
-        while True:
-            try:
+        asked = None
+        while (servable := self.models.find(name, number, label)) is not asked:
+            asked = servable
+            with contextlib.suppress(QueueClosed):
                 return await ask(servable)
-            except QueueClosed:
-                newer = find()
-                if newer is servable:
-                    raise
-                servable = newer
+        raise QueueClosed
 
     async def _computed(
         self, request: Request, servable: Servable, signature: str, columns: Columns
@@ -205,9 +182,8 @@ class Server:
     ) -> list[Any]:
         """The answers of Python; rows that nobody waits for any more are not computed."""
         asking = Asking(servable)
-        work = functools.partial(servable.predict, rows, options, asking)
         try:
-            return await self._in_thread(request, work)
+            return await self._in_thread(request, lambda: servable.predict(rows, options, asking))
         finally:
             asking.give_up()
 
@@ -223,46 +199,31 @@ class Server:
 
     # ---- TensorFlow Serving's REST interface --------------------------------------------------
 
-    @staticmethod
-    def _error(status: int, message: str) -> Response:
-        return JSONResponse({"error": message}, status)
-
     async def _of_model(self, request: Request) -> Response:
         """Predictions, status and metadata of a model: tensorflow/serving, g3doc/api_rest.md."""
         place = _PLACE.fullmatch(request.scope["path"])
         if place is None:
-            return self._error(404, _malformed(request))
+            return _error(404, _malformed(request))
         name, label, what = place["name"], place["label"], place["rest"]
         number = None if place["number"] is None else int(place["number"])
         if request.method == "POST" and what == ":predict":
+            body = await self._body(request)
 
-            async def answered() -> Response:
-                body = await self._body(request)
+            async def ask(servable: Servable) -> dict[str, Any]:
+                asked = rest.question(body, servable.signatures)
+                outputs = await self._computed(request, servable, asked.signature, asked.columns)
+                return rest.answer(outputs, asked.by_row)
 
-                async def ask(servable: Servable) -> dict[str, Any]:
-                    asked = rest.question(body, servable.signatures)
-                    outputs = await self._computed(
-                        request, servable, asked.signature, asked.columns
-                    )
-                    return rest.answer(outputs, asked.by_row)
-
-                find = functools.partial(self.models.find, name, number, label)
-                return _WithInfinity(await self._answered(find, ask))
-
-            return await _refusing(answered, self._error)
-        if request.method == "GET" and what in (None, "/metadata"):
-
-            async def told() -> Response:
-                if what is not None:
-                    return JSONResponse(_metadata(self.models.find(name, number, label)))
-                version = self.models.find(name, None, label).number if label else number
-                return JSONResponse({"model_version_status": self.models.status(name, version)})
-
-            return await _refusing(told, self._error)
+            return _WithInfinity(await self._answered(ask, name, number, label))
+        if request.method == "GET" and what == "/metadata":
+            return JSONResponse(_metadata(self.models.find(name, number, label)))
+        if request.method == "GET" and what is None:
+            version = self.models.find(name, None, label).number if label else number
+            return JSONResponse({"model_version_status": self.models.status(name, version)})
         if what in (":classify", ":regress"):
             message = f"{what[1:]} takes tf.Example; the models here take strings: use :predict"
-            return self._error(501, message)
-        return self._error(405, _malformed(request))
+            return _error(501, message)
+        return _error(405, _malformed(request))
 
     # ---- OpenAI's and text-embeddings-inference's interfaces ----------------------------------
 
@@ -275,144 +236,114 @@ class Server:
 
     async def _embeddings(self, request: Request) -> Response:
         """Vectors, as OpenAI's API sends them: "Create embeddings" of its reference."""
+        body = await self._body(request)
+        _check_names(body, ("model", "input", "encoding_format", "dimensions", "user"))
+        name = _value(body, "model", str)
+        texts = body.get("input")
+        texts = [texts] if isinstance(texts, str) else texts
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+            raise UserError('"input" must be a text or a list of texts')
+        if not texts:
+            raise UserError('"input" is empty; give at least one text')
+        form = _value(body, "encoding_format", str, "float")
+        if form not in ("float", "base64"):
+            raise UserError(f'"encoding_format" is {form!r}; it may be float or base64')
+        dimensions = _value(body, "dimensions", int, None)
+        self._check_rows(len(texts))
 
-        async def answered() -> Response:
-            body = await self._body(request)
-            _check_names(body, ("model", "input", "encoding_format", "dimensions", "user"))
-            name = _value(body, "model", str)
-            texts = body.get("input")
-            texts = [texts] if isinstance(texts, str) else texts
-            if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-                raise UserError('"input" must be a text or a list of texts')
-            if not texts:
-                raise UserError('"input" is empty; give at least one text')
-            form = _value(body, "encoding_format", str, "float")
-            if form not in ("float", "base64"):
-                raise UserError(f'"encoding_format" is {form!r}; it may be float or base64')
-            dimensions = _value(body, "dimensions", int, None)
-            self._check_rows(len(texts))
-            columns = rest.rows_of_text(texts)
+        async def ask(servable: Servable) -> tuple[np.ndarray, int]:
+            if servable.kind != "TextEmbedder":
+                kind = servable.kind or "model of no task"
+                raise UserError(f"{name} is a {kind}, which returns no embeddings")
+            if servable.saved.takes_ids:
+                rows = [{"text": text} for text in texts]
+                vectors = np.array(await self._predicted(request, servable, rows, {}))
+                vectors = vectors.astype(np.int8 if vectors.dtype.kind == "i" else np.float32)
+            else:
+                columns = {"text": np.array([*map(encoded, texts)], object)}
+                outputs = await self._computed(request, servable, "serving_default", columns)
+                vectors = outputs["embedding"]
+            tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
+            return _shortened(vectors, dimensions, servable), tokens
 
-            async def ask(servable: Servable) -> tuple[np.ndarray, int]:
-                if servable.kind != "TextEmbedder":
-                    kind = servable.kind or "model of no task"
-                    raise UserError(f"{name} is a {kind}, which returns no embeddings")
-                if servable.saved.takes_ids:
-                    rows = [{"text": text} for text in texts]
-                    found = await self._predicted(request, servable, rows, {})
-                    vectors = np.array(found)
-                    whole = vectors.dtype.kind == "i"
-                    outputs = {"embedding": vectors.astype(np.int8 if whole else np.float32)}
-                else:
-                    outputs = await self._computed(request, servable, "serving_default", columns)
-                tokens = await self._in_thread(request, lambda: servable.count_tokens(texts))
-                return _shortened(outputs["embedding"], dimensions, servable), tokens
-
-            find = functools.partial(self.models.find, name)
-            vectors, tokens = await self._answered(find, ask)
-            return JSONResponse(
-                {
-                    "object": "list",
-                    "data": [
-                        {"object": "embedding", "index": i, "embedding": _sent(vector, form)}
-                        for i, vector in enumerate(vectors)
-                    ],
-                    "model": name,
-                    "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-                }
-            )
-
-        def error(status: int, message: str) -> Response:
-            kind = "invalid_request_error" if status < 500 else "server_error"
-            found = {"message": message, "type": kind, "param": None, "code": None}
-            return JSONResponse({"error": found}, status)
-
-        return await _refusing(answered, error)
+        vectors, tokens = await self._answered(ask, name)
+        if form == "base64":
+            sent = [base64.b64encode(each.astype("<f4").tobytes()).decode() for each in vectors]
+        else:
+            sent = as_json(vectors)
+        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(sent)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return JSONResponse({"object": "list", "data": data, "model": name, "usage": usage})
 
     async def _rerank(self, request: Request) -> Response:
         """Passages by relevance, as text-embeddings-inference's `/rerank` answers."""
+        body = await self._body(request)
+        shapes = ("raw_scores", "return_text", "truncate", "truncation_direction")
+        _check_names(body, ("model", "query", "texts", *shapes))
+        query, texts = _value(body, "query", str), _value(body, "texts", list)
+        if not texts or not all(isinstance(each, str) for each in texts):
+            raise UserError('"texts" must be a list of one text or more')
+        raw = _value(body, "raw_scores", bool, False)
+        shown = _value(body, "return_text", bool, False)
+        if _value(body, "truncation_direction", str, "right").lower() != "right":
+            raise UserError('"truncation_direction" must be right; models cut the ends')
+        cuts = _value(body, "truncate", bool, None)
+        self._check_rows(len(texts))
+        rankers = [each.name for each in self.models.servables() if each.kind == "Reranker"]
+        name = _value(body, "model", str, rankers[0] if len(rankers) == 1 else None)
 
-        async def answered() -> Response:
-            body = await self._body(request)
-            shapes = ("raw_scores", "return_text", "truncate", "truncation_direction")
-            _check_names(body, ("model", "query", "texts", *shapes))
-            query, texts = _value(body, "query", str), _value(body, "texts", list)
-            if not texts or not all(isinstance(each, str) for each in texts):
-                raise UserError('"texts" must be a list of one text or more')
-            raw = _value(body, "raw_scores", bool, False)
-            shown = _value(body, "return_text", bool, False)
-            if _value(body, "truncation_direction", str, "right").lower() != "right":
-                raise UserError('"truncation_direction" must be right; models cut the ends')
-            cuts = _value(body, "truncate", bool, None)
-            self._check_rows(len(texts))
-            rankers = [each.name for each in self.models.servables() if each.kind == "Reranker"]
-            name = _value(body, "model", str, rankers[0] if len(rankers) == 1 else None)
-
-            async def ask(servable: Servable) -> Response:
-                if servable.kind != "Reranker":
-                    kind = servable.kind or "model of no task"
-                    raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
-                activation = servable.settings.get("activation")
-                if raw and activation == "sigmoid":
-                    raise UserError(
-                        f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
-                        "an export with activation: identity"
-                    )
-                row = {"query": query, "passages": texts}
-                if cuts is False:
-                    read = await self._in_thread(request, lambda: servable.tokens(row))
-                    if read and read["cut"]:
-                        raise HTTPException(
-                            413,
-                            f"the longest input has {read['count']} tokens, and {servable.name} "
-                            f"reads {read['max_length']}; send truncate: true, or shorter texts",
-                        )
-                (found,) = await self._predicted(request, servable, [row], {})
-                scores = found["scores"]
-                if not raw and activation == "identity":
-                    scores = tf.sigmoid(tf.constant(scores, tf.float64)).numpy().tolist()
-                return JSONResponse(
-                    [
-                        {"index": i, "score": scores[i]} | ({"text": texts[i]} if shown else {})
-                        for i in found["order"]
-                    ]
+        async def ask(servable: Servable) -> Response:
+            if servable.kind != "Reranker":
+                kind = servable.kind or "model of no task"
+                raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
+            activation = servable.task.settings.get("activation")
+            if raw and activation == "sigmoid":
+                raise UserError(
+                    f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
+                    "an export with activation: identity"
                 )
+            row = {"query": query, "passages": texts}
+            if cuts is False:
+                read = await self._in_thread(request, lambda: servable.tokens(row))
+                if read and read["cut"]:
+                    raise HTTPException(
+                        413,
+                        f"the longest input has {read['count']} tokens, and {servable.name} "
+                        f"reads {read['max_length']}; send truncate: true, or shorter texts",
+                    )
+            (found,) = await self._predicted(request, servable, [row], {})
+            scores = found["scores"]
+            if not raw and activation == "identity":
+                scores = tf.sigmoid(tf.constant(scores, tf.float64)).numpy().tolist()
+            return JSONResponse(
+                [
+                    {"index": i, "score": scores[i]} | ({"text": texts[i]} if shown else {})
+                    for i in found["order"]
+                ]
+            )
 
-            return await self._answered(functools.partial(self.models.find, name), ask)
-
-        def error(status: int, message: str) -> Response:
-            kind = "Overloaded" if status == 429 else "Validation" if status < 500 else "Backend"
-            return JSONResponse({"error": message, "error_type": kind}, status)
-
-        return await _refusing(answered, error)
+        return await self._answered(ask, name)
 
     # ---- Python's answers, and the page -------------------------------------------------------
 
     async def _predict(self, request: Request) -> Response:
-        """What `predict` of the model returns, for `{"model": NAME, "inputs": [rows]}`.
+        """What the model's `predict` returns, and with `tokens` the tokens it read of each row."""
+        body = await self._body(request)
+        _check_names(body, ("model", "inputs", "options", "tokens"))
+        name = _value(body, "model", str, None)
+        rows, options = _value(body, "inputs", list), _value(body, "options", dict, {})
+        shows_tokens = _value(body, "tokens", bool, False)
+        self._check_rows(sum(map(_texts_of, rows)))
 
-        With `"tokens": true` the answer also says which tokens the model read of each row.
-        """
+        async def ask(servable: Servable) -> Response:
+            answers = await self._predicted(request, servable, rows, options)
+            found = {"model": servable.name, "version": servable.number, "answers": answers}
+            if shows_tokens:
+                read = await self._in_thread(request, lambda: list(map(servable.tokens, rows)))
+                found["tokens"] = read
+            return JSONResponse(found)
 
-        async def answered() -> Response:
-            body = await self._body(request)
-            _check_names(body, ("model", "inputs", "options", "tokens"))
-            name = _value(body, "model", str, None)
-            rows, options = _value(body, "inputs", list), _value(body, "options", dict, {})
-            shows_tokens = _value(body, "tokens", bool, False)
-            self._check_rows(sum(map(_texts_of, rows)))
-
-            async def ask(servable: Servable) -> Response:
-                answers = await self._predicted(request, servable, rows, options)
-                found = {"model": servable.name, "version": servable.number, "answers": answers}
-                if shows_tokens:
-                    read = await self._in_thread(request, lambda: list(map(servable.tokens, rows)))
-                    found["tokens"] = read
-                return JSONResponse(found)
-
-            return await self._answered(functools.partial(self.models.find, name), ask)
-
-        return await _refusing(answered, self._error)
+        return await self._answered(ask, name)
 
     async def _descriptions(self, request: Request) -> Response:
         found = []
@@ -426,10 +357,8 @@ class Server:
         return JSONResponse({"models": found})
 
     async def _page(self, request: Request) -> Response:
-        content, policy = page.page()
-        return Response(
-            content, media_type="text/html", headers={"Content-Security-Policy": policy}
-        )
+        content, policy = page()
+        return HTMLResponse(content, headers={"Content-Security-Policy": policy})
 
     async def _health(self, request: Request) -> Response:
         """200 where every model can be asked, 503 where one cannot."""
@@ -444,11 +373,7 @@ class Server:
 
 
 async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
-    """The result, unless the client goes away first.
-
-    Raises:
-        _ClientGone: it did.
-    """
+    """The result, unless the client goes away first."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -465,44 +390,61 @@ async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
         left.cancel()
 
 
-async def _refusing(
-    answered: Callable[[], Awaitable[Response]], error: Callable[[int, str], Response]
-) -> Response:
-    """An answer, or a refusal in the form in which an interface has errors."""
-    try:
-        return await answered()
-    except NotFound as refusal:
-        return error(404, str(refusal))
-    except NotReady as refusal:
-        return _later(error(503, str(refusal)))
-    except QueueClosed:
-        return _later(error(503, "the server ends"))
-    except QueueFull:
-        return _later(error(429, "too many requests wait for this model; send it again later"))
-    except UserError as refusal:
-        return error(400, str(refusal))
-    except HTTPException as refusal:
-        return error(refusal.status_code, refusal.detail)
-    except _ClientGone:
-        return Response(status_code=499)
-    except tf.errors.InvalidArgumentError as refusal:
-        told = _REASON.search(refusal.message)
-        return error(400, told[1] if told else refusal.message.split("\n")[0])
-    except RecursionError:
-        return error(400, "the body is nested too deeply")
-    except Exception:
-        logger.warning(f"a request failed; this is a bug of bert_tf\n{traceback.format_exc()}")
-        return error(500, "the server failed; its log says why")
+def _refusing(answer: Endpoint, error: Callable[[int, str], Response]) -> Endpoint:
+    """An endpoint that answers, or refuses in the form in which an interface has errors."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except _ClientGone:
+            return Response(status_code=499)
+        except NotFound as refusal:
+            status, message = 404, str(refusal)
+        except NotReady as refusal:
+            status, message = 503, str(refusal)
+        except QueueClosed:
+            status, message = 503, "the server ends"
+        except QueueFull:
+            status, message = 429, "too many requests wait for this model; send it again later"
+        except UserError as refusal:
+            status, message = 400, str(refusal)
+        except HTTPException as refusal:
+            status, message = refusal.status_code, refusal.detail
+        except tf.errors.InvalidArgumentError as refusal:
+            reason = _REASON.search(refusal.message)
+            status, message = 400, reason[1] if reason else refusal.message.split("\n")[0]
+        except RecursionError:
+            status, message = 400, "the body is nested too deeply"
+        except Exception:
+            logger.warning(f"a request failed; this is a bug of bert_tf\n{traceback.format_exc()}")
+            status, message = 500, "the server failed; its log says why"
+        response = error(status, message)
+        if status in (429, 503):
+            response.headers["Retry-After"] = "1"
+        return response
+
+    return answered
 
 
-def _later(response: Response) -> Response:
-    response.headers["Retry-After"] = "1"
-    return response
+def _error(status: int, message: str) -> Response:
+    """An error of TensorFlow Serving's interface, and of the page's."""
+    return JSONResponse({"error": message}, status)
+
+
+def _openai_error(status: int, message: str) -> Response:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    found = {"message": message, "type": kind, "param": None, "code": None}
+    return JSONResponse({"error": found}, status)
+
+
+def _reranking_error(status: int, message: str) -> Response:
+    kind = "Overloaded" if status == 429 else "Validation" if status < 500 else "Backend"
+    return JSONResponse({"error": message, "error_type": kind}, status)
 
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": _malformed(request)}, error.status_code)
+    return _error(error.status_code, _malformed(request))
 
 
 def _malformed(request: Request) -> str:
@@ -520,18 +462,13 @@ def _texts_of(row: Any) -> int:
     return max((len(each) for each in values if isinstance(each, list)), default=1)
 
 
-_REQUIRED = object()
-
-
-def _value(body: Mapping[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
+def _value(body: Mapping[str, Any], name: str, kind: type, default: Any = ...) -> Any:
     """A value of a body; raises UserError if it is missing or of another type."""
     found = body.get(name, default)
-    if found is _REQUIRED:
+    if found is ...:
         raise UserError(f"{name!r} is missing")
     if found is not default and type(found) is not kind:
-        names: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
-        names |= {bool: "true or false", int: "a whole number"}
-        raise UserError(f"{name!r} must be {names[kind]}")
+        raise UserError(f"{name!r} must be {KINDS[kind]}")
     return found
 
 
@@ -546,16 +483,9 @@ def _shortened(vectors: np.ndarray, dimensions: int | None, servable: Servable) 
             "to that many, of float32 only"
         )
     vectors = vectors[:, :dimensions]
-    if servable.settings.get("normalize"):
+    if servable.task.settings.get("normalize"):
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
-
-
-def _sent(vector: np.ndarray, form: str) -> Any:
-    """A vector as OpenAI's API sends it: numbers, or its float32 in base64."""
-    if form == "base64":
-        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
-    return rest.as_json(vector)
 
 
 def _metadata(servable: Servable) -> dict[str, Any]:
@@ -577,13 +507,14 @@ class _Guard:
     """Refuses requests of other web pages, and writes the log.
 
     Any page in a browser can send a POST to this machine, and a foreign site can let its own name
-    resolve to this machine. Such a request names a foreign `Origin` or `Host`.
+    resolve to it. Such a request names a foreign `Origin` or `Host`.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Sequence[str] | None, count: Callable[[str, int, float], None]
+        self, app: Starlette, hosts: Sequence[str] | None, count: Callable[[str, int, float], None]
     ):
         self._app, self._count = app, count
+        self._paths = {route.path for route in app.routes if isinstance(route, Route)}
         own = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
         self._hosts = None if hosts is None else own | {*map(_host_name, hosts)}
 
@@ -600,26 +531,34 @@ class _Guard:
             await send(message)
 
         refusal = self._refusal(Request(scope))
-        app = JSONResponse({"error": refusal}, 403) if refusal else self._app
+        app: ASGIApp = _error(403, refusal) if refusal else self._app
         try:
             await app(scope, receive, sending)
         finally:
             seconds = time.perf_counter() - start
-            self._count(_known(scope["path"]), status, seconds)
+            self._count(self._known(scope["path"]), status, seconds)
             client = (scope.get("client") or ("-",))[0]
             path = escaped(scope["path"])  # a line break in it would begin a line of its own
             logger.info(f"{client} {scope['method']} {path} {status} {seconds * 1e3:.0f} ms")
 
     def _refusal(self, request: Request) -> str | None:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if origin is not None and origin.lower() not in (
-            f"http://{host.lower()}",
-            f"https://{host.lower()}",
-        ):
+        own = [f"{scheme}://{host.lower()}" for scheme in ("http", "https")]
+        if origin is not None and origin.lower() not in own:
             return f"a page of {origin} may not send requests to this server"
-        if self._hosts is None or _host_name(host) in self._hosts or _is_address(host):
+        name = _host_name(host)
+        if self._hosts is None or name in self._hosts:
             return None
-        return f"{host!r} is no name of this server; start it with --allow {_host_name(host)}"
+        with contextlib.suppress(ValueError):  # no foreign page can point a number elsewhere
+            ipaddress.ip_address(name.strip("[]"))
+            return None
+        return f"{host!r} is no name of this server; start it with --allow {name}"
+
+    def _known(self, path: str) -> str:
+        """The address of a request for statistics, which must not grow with what clients send."""
+        if (found := _PLACE.fullmatch(path)) is not None:
+            return f"/v1/models/NAME{found['rest'] or ''}"
+        return path if path in self._paths else "other"
 
 
 def _host_name(host: str) -> str:
@@ -627,18 +566,15 @@ def _host_name(host: str) -> str:
     return re.sub(r":\d*$", "", host.lower()).rstrip(".")
 
 
-def _is_address(host: str) -> bool:
-    """Whether a `Host` header has a number instead of a name, which no foreign page can point."""
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(_host_name(host).strip("[]"))
-        return True
-    return False
-
-
-def _known(path: str) -> str:
-    """The address of a request for statistics, which must not grow with what clients send."""
-    found = _PLACE.fullmatch(path)
-    if found is not None:
-        return f"/v1/models/NAME{found['rest'] or ''}"
-    own = ("/", "/healthz", "/metrics", "/models", "/predict", "/rerank")
-    return path if path in (*own, "/v1/embeddings", "/v1/models") else "other"
+@functools.cache
+def page() -> tuple[str, str]:
+    """The page, and its Content-Security-Policy, which lets no other script run on it."""
+    allowed = {
+        f"{kind}-src": content_hash(f"bert_tf/templates/parts.{end}", f"bert_tf/serve/page.{end}")
+        for kind, end in (("script", "js"), ("style", "css"))
+    }
+    allowed |= {"default-src": "'none'", "connect-src": "'self'", "img-src": "data:"}
+    allowed |= dict.fromkeys(("base-uri", "form-action", "frame-ancestors"), "'none'")
+    # Black, the last one, cannot be seen in the dark.
+    content = TEMPLATES.get_template("bert_tf/serve/page.html").render(colours=COLOURS[:-1])
+    return content, "; ".join(f"{name} {value}" for name, value in allowed.items())

@@ -1,6 +1,5 @@
 """Requests that wait while a model computes are computed together."""
 
-import collections
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -30,7 +29,7 @@ class QueueClosed(Exception):
 
 
 class _Row(NamedTuple):
-    """A row that waits: it is row `place` of its request."""
+    """Row `place` of a request, which waits."""
 
     request: "_Request"
     place: int
@@ -50,10 +49,6 @@ class _Request:
         self.future: Future[Outputs] = Future()
         self.answers: dict[int, dict[str, np.ndarray]] = {}
 
-    def has_lists(self) -> bool:
-        """Whether an input is a list in each row, which then decides how long the outputs are."""
-        return any(column.ndim > 1 for column in self.columns.values())
-
 
 class BatchQueue:
     """Computes the rows of many requests in batches, on a thread of its own.
@@ -61,21 +56,8 @@ class BatchQueue:
     Nothing waits for a batch to fill: what has arrived while the model computed is the next batch.
     The row that waited longest is always part of it, with those that are about as long.
 
-    >>> queue = BatchQueue(lambda signature, columns: {"twice": 2 * columns["x"]})
-    >>> queue.submit("serving_default", {"x": np.array([1, 2])}, [1, 1]).result()
-    {'twice': array([2, 4])}
-    >>> queue.close()
-
-    Args:
-        compute: returns the outputs, each [batch, ...], for a signature and its columns.
-        lists: the outputs that are padded to the longest list of a batch, by signature, as
-            `Record.lists` has them. None computes each request by itself.
-        most_rows: rows of a batch.
-        most_waiting: rows that may wait.
-        computed: is called with the number of rows of each batch, for statistics.
-
-    Attributes:
-        waiting: how many rows wait.
+    `lists` are the outputs that are padded to the longest list of a batch, by signature, as
+    `Record.lists` has them; None computes each request by itself.
     """
 
     def __init__(
@@ -88,7 +70,7 @@ class BatchQueue:
     ):
         self._compute, self._lists, self._computed = compute, lists, computed
         self._most_rows, self._most_waiting = most_rows, most_waiting
-        self._rows: collections.deque[_Row] = collections.deque()
+        self._rows: list[_Row] = []
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -99,19 +81,7 @@ class BatchQueue:
         return len(self._rows)
 
     def submit(self, signature: str, columns: Columns, lengths: Sequence[int]) -> Future[Outputs]:
-        """What the outputs of some rows will be, each [rows, ...].
-
-        A future that is cancelled gives the places of its rows to others.
-
-        Args:
-            signature: how the model is asked.
-            columns: one row or more.
-            lengths: how long each row is, in any unit.
-
-        Raises:
-            QueueFull: too many rows wait. A request that finds none waiting is always accepted.
-            QueueClosed: the queue was closed.
-        """
+        """The outputs of one row or more, each [rows, ...]; cancelled ones give up their places."""
         request = _Request(signature, columns, lengths, joins=self._lists is not None)
         with self._changed:
             if self._closed:
@@ -123,7 +93,6 @@ class BatchQueue:
         return request.future
 
     def close(self) -> None:
-        """Answers what waits, and ends the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -148,9 +117,8 @@ class BatchQueue:
         """The rows of the next batch; none if the queue is closed and empty."""
         with self._changed:
             while True:
-                if any(row.request.future.done() for row in self._rows):  # cancelled, or failed
-                    left = (row for row in self._rows if not row.request.future.done())
-                    self._rows = collections.deque(left)
+                # The rows of requests that were cancelled, or failed, are dropped.
+                self._rows = [row for row in self._rows if not row.request.future.done()]
                 if self._rows or self._closed:
                     break
                 self._changed.wait()
@@ -166,10 +134,8 @@ class BatchQueue:
             ]
             alike.sort(key=lambda row: abs(row.length - oldest.length))  # stable: the oldest leads
             chosen = alike[: self._most_rows]
-            taken = {(id(row.request), row.place) for row in chosen}
-            self._rows = collections.deque(
-                row for row in self._rows if (id(row.request), row.place) not in taken
-            )
+            taken = {*chosen}
+            self._rows = [row for row in self._rows if row not in taken]
             return chosen
 
     def _answer(self, batch: Sequence[_Row]) -> None:
@@ -184,12 +150,17 @@ class BatchQueue:
             for name in first.columns
         }
         outputs = self._compute(first.signature, columns)
-        groups = () if first.has_lists() else (self._lists or {}).get(first.signature, ())
+        # An input that is a list in each row decides how long the outputs are.
+        has_lists = any(column.ndim > 1 for column in first.columns.values())
+        groups = () if has_lists else (self._lists or {}).get(first.signature, ())
         for i, row in enumerate(batch):
-            answer = {name: values[i] for name, values in outputs.items()}
-            row.request.answers[row.place] = cut_lists(answer, groups)
-            if len(row.request.answers) == row.request.size:
-                _finish(row.request, _stacked(row.request))
+            answer, answers = {name: each[i] for name, each in outputs.items()}, row.request.answers
+            answers[row.place] = cut_lists(answer, groups)
+            if len(answers) == row.request.size:
+                # The outputs are padded to the longest lists of the request.
+                ordered = [answers[place] for place in range(len(answers))]
+                found = {name: _padded([each[name] for each in ordered]) for name in answer}
+                _finish(row.request, found)
 
 
 def _finish(request: _Request, result: Outputs | Exception) -> None:
@@ -199,12 +170,6 @@ def _finish(request: _Request, result: Outputs | Exception) -> None:
         request.future.set_exception(result)
     else:
         request.future.set_result(result)
-
-
-def _stacked(request: _Request) -> Outputs:
-    """The outputs of all rows of a request, padded to its own longest lists."""
-    answers = [request.answers[place] for place in range(request.size)]
-    return {name: _padded([answer[name] for answer in answers]) for name in answers[0]}
 
 
 def _padded(rows: Sequence[Any]) -> np.ndarray:

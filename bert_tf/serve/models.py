@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import compat
-from bert_tf.asking import Answers, Outputs, Row, without_nan
+from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
 from bert_tf.asking.frozen import FrozenTask, frozen_kind
 from bert_tf.asking.record import FILE, versions
 from bert_tf.asking.row_files import misfit
@@ -34,14 +34,13 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.json_files import as_json
 from bert_tf.io.remote import fetched, local_path
-from bert_tf.io.vocabulary import TokenizerSettings, read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.serve.batching import BatchQueue, Columns
 from bert_tf.serve.rest import question
 from bert_tf.text import Tokenizer
 
 # A name is part of an address.
 _NAME = re.compile(r"[^/:=\s]+")
-_CONFIGURATION = ".config"
 # Seconds between two looks for new versions.
 _POLL = 1.0
 
@@ -56,15 +55,7 @@ class NotReady(UserError):
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where the versions of a model are.
-
-    Attributes:
-        name: what requests call the model.
-        path: a SavedModel, a folder of versions, or anything that can be exported.
-        newest: how many of the newest versions are loaded; 0 is all.
-        numbers: these versions are loaded instead; () leaves it to `newest`.
-        labels: names of versions.
-    """
+    """Where the versions of a model are, and which: the newest ones (0 is all) or some numbers."""
 
     name: str
     path: str
@@ -85,21 +76,13 @@ class Source:
 
 
 def sources(models: Sequence[str]) -> list[Source]:
-    """What the arguments of `bert-tf serve` name.
-
-    Args:
-        models: each is a path or a name on the Hugging Face Hub, NAME=PATH, or a file NAME.config
-            with TensorFlow Serving's ModelServerConfig.
-
-    Raises:
-        UserError: a path is missing, a file is damaged, or two models have the same name.
-    """
+    """What the arguments of `bert-tf serve` name: each a PATH, NAME=PATH, or a file NAME.config."""
     found: list[Source] = []
     for each in models:
         name, separator, path = each.partition("=")
         if os.path.exists(each) or not separator:
             name, path = "", each
-        if path.endswith(_CONFIGURATION):
+        if path.endswith(".config"):
             found += _configured(path)
         else:
             found.append(Source(name or _default_name(path), path))
@@ -132,7 +115,6 @@ def _default_name(path: str) -> str:
 
 
 def _configured(path: str) -> list[Source]:
-    """The models of a ModelServerConfig in the text form of protobuf."""
     from google.protobuf import text_format
     from tensorflow_serving.config import model_server_config_pb2
 
@@ -144,10 +126,8 @@ def _configured(path: str) -> list[Source]:
     found = []
     for model in config.model_config_list.config:
         policy = model.model_version_policy
-        newest, numbers = max(policy.latest.num_versions, 1), tuple(policy.specific.versions)
-        if policy.HasField("all"):
-            newest = 0
-        labels = dict(model.version_labels)
+        newest = 0 if policy.HasField("all") else max(policy.latest.num_versions, 1)
+        numbers, labels = tuple(policy.specific.versions), dict(model.version_labels)
         found.append(Source(model.name, model.base_path, newest, numbers, labels))
     if not found:
         raise UserError(f"{path} names no models; fill in its model_config_list")
@@ -155,30 +135,14 @@ def _configured(path: str) -> list[Source]:
 
 
 class Servable(Answers):
-    """A version of a model that is loaded.
-
-    It answers as `bert_tf.load` of its folder does, but its rows may be computed together with
-    those of other requests.
-
-    Args:
-        name: of the model.
-        number: of the version.
-        path: its folder.
-        queue: makes the queue of what the version computes.
-
-    Attributes:
-        name, number, path: as above.
-        queue: what waits to be computed.
-        saved: the export.
-        task: the export as a model of its task.
-        signature_defs: the signatures as `saved_model.pb` has them.
-    """
+    """A version, as `bert_tf.load` opens it, whose rows may be computed with those of others."""
 
     def __init__(self, name: str, number: int, path: Path, queue: Callable[..., BatchQueue]):
         self.name, self.number, self.path = name, number, path
         self.saved = SavedModel.load(path)
         self.task = FrozenTask.of(self.saved)
-        self.signature_defs = _signature_defs(path)
+        message = compat.SavedModel.FromString((path / FILE).read_bytes())
+        self.signature_defs = dict(message.meta_graphs[0].signature_def)
         self.queue = queue(self._compute, self._growing_lists())
         try:
             for signature, rows in self.examples.items():
@@ -193,22 +157,20 @@ class Servable(Answers):
 
     @functools.cached_property
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
-        """The inputs of each signature."""
         return {name: self.saved.specs(name) for name in self.saved.signature_names()}
 
     @functools.cached_property
     def examples(self) -> dict[str, list[dict[str, Any]]]:
-        """Signature -> the rows of its warm-up request."""
         found = warm_up_rows(self.path)
         return {name: rows for name, rows in found.items() if name in self.signatures and rows}
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer that is in the graph; None if the export does not say which it is."""
-        file = self.path / "assets" / "vocab.txt"
-        if self.saved.record is None or not is_there(file):
+        file, record = self.path / "assets" / VOCABULARY_FILE, self.saved.record
+        if record is None or not is_there(file):
             return None
-        description = Description.from_dict(self.saved.record.model, self.path)
+        description = Description.from_dict(record.model, self.path)
         pieces = read_vocabulary(file)
         settings = description.tokenizer_settings(pieces)
         if self.kind == "MaskedLM":  # its texts hold [MASK]
@@ -224,11 +186,6 @@ class Servable(Answers):
             return self.task.task_class().__name__
         except UserError:
             return None
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings of the model that was exported; {} if the export does not say."""
-        return self.task.settings
 
     def description(self) -> dict[str, Any]:
         """What the page and other clients have to know to ask, as JSON data."""
@@ -250,7 +207,7 @@ class Servable(Answers):
             "signatures": sorted(self.signatures),
             "max_length": max(record.lengths) if record else None,
             "precision": record.precision if record else None,
-            "vectors": self.settings.get("vectors"),
+            "vectors": self.task.settings.get("vectors"),
         }
 
     def count_tokens(self, texts: Sequence[str]) -> int:
@@ -265,26 +222,21 @@ class Servable(Answers):
         return max(column.size for column in texts)
 
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Which tokens a row has: the pieces of each text, their number with [CLS] and [SEP] in the
-        longest input of the model, and how many of them it does not read.
-        """
+        """The pieces of a row's texts, the tokens of the longest input, and how many it cuts."""
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
-        template = self.settings.get("hypothesis_template", "{}")
+        settings, most = self.task.settings, max(record.lengths)
+        form = settings.get("hypothesis_template", "{}")
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():
-            texts = (
-                [value] if isinstance(value, str) else [template.replace("{}", v) for v in value]
-            )
+            texts = [value] if isinstance(value, str) else [form.replace("{}", v) for v in value]
             ids = tokenizer.tokenize(texts).to_list()
             found[name] = [[tokenizer.vocabulary[each] for each in text] for text in ids]
         total = 1 + sum(1 + max(map(len, texts), default=0) for texts in found.values())
-        reads_all = (
-            not self.task.task_class().cuts_texts or self.settings.get("long_text") == "windows"
-        )
-        cut = 0 if reads_all else max(total - max(record.lengths), 0)
-        return {"pieces": found, "count": total, "cut": cut, "max_length": max(record.lengths)}
+        cuts = self.task.task_class().cuts_texts and settings.get("long_text") != "windows"
+        cut = max(total - most, 0) if cuts else 0
+        return {"pieces": found, "count": total, "cut": cut, "max_length": most}
 
     def ranks(self, signature: str) -> dict[str, int]:
         return self.saved.ranks(signature)
@@ -293,11 +245,7 @@ class Servable(Answers):
         return self.saved.signature_names()
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        return self.submit(signature, self._columns(signature, rows)).result()
-
-    def _columns(self, signature: str, rows: Sequence[Row]) -> Columns:
-        tensors = tensors_of(rows, self.ranks(signature))
-        return {name: each.numpy() for name, each in tensors.items()}
+        return Asking(self).ask(signature, rows)
 
     def submit(self, signature: str, columns: Columns) -> Future[Outputs]:
         """What the outputs will be for columns of one row or more; see `BatchQueue.submit`."""
@@ -311,16 +259,7 @@ class Servable(Answers):
     def predict(
         self, rows: Sequence[Row], options: Mapping[str, Any], asking: "Asking | None" = None
     ) -> list[Any]:
-        """The answers of the task model's `predict`, as JSON data.
-
-        Args:
-            rows: the inputs by their names.
-            options: those of `predict`, such as `top_k`.
-            asking: through which rows that wait can be given up.
-
-        Raises:
-            UserError: the rows or the options are not what the model takes.
-        """
+        """The answers of the task model's `predict`, as JSON data."""
         if self.kind is None:
             raise UserError(
                 f"{self.name} has no task that bert_tf knows; send the request to "
@@ -328,7 +267,12 @@ class Servable(Answers):
             )
         cls, ranks = self.task.task_class(), self.task.ranks("serving_default")
         for number, row in enumerate(rows, start=1):
-            _check_row(row, ranks, f"row {number}")
+            if not isinstance(row, Mapping) or row.keys() != ranks.keys():
+                names = " and ".join(ranks)
+                raise UserError(f"row {number} must be an object with {names}, and nothing else")
+            if (name := misfit(row, ranks)) is not None:
+                kind = "a text" if ranks[name] == 1 else "a list of texts"
+                raise UserError(f"row {number}: {name} must be {kind}")
         unknown = [name for name in options if name not in cls.answer_options]
         if unknown:
             known = ", ".join(cls.answer_options) or "none"
@@ -360,12 +304,8 @@ class Servable(Answers):
         return found
 
 
-class Asking(Answers):
-    """A servable for one request, which can give up the rows that wait.
-
-    Args:
-        servable: what answers.
-    """
+class Asking:
+    """A servable for one request, which can give up the rows that wait."""
 
     def __init__(self, servable: Servable):
         self._servable, self._given_up = servable, False
@@ -374,14 +314,9 @@ class Asking(Answers):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._servable, name)
 
-    def ranks(self, signature: str) -> dict[str, int]:
-        return self._servable.ranks(signature)
-
-    def signature_names(self) -> tuple[str, ...]:
-        return self._servable.signature_names()
-
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        columns = self._servable._columns(signature, rows)
+        tensors = tensors_of(rows, self._servable.ranks(signature))
+        columns = {name: each.numpy() for name, each in tensors.items()}
         self._future = self._servable.submit(signature, columns)
         if self._given_up:
             self._future.cancel()
@@ -394,15 +329,6 @@ class Asking(Answers):
             self._future.cancel()
 
 
-def _check_row(row: Any, ranks: Mapping[str, int], place: str) -> None:
-    names = " and ".join(ranks)
-    if not isinstance(row, Mapping) or row.keys() != ranks.keys():
-        raise UserError(f"{place} must be an object with {names}, and nothing else")
-    if (name := misfit(row, ranks)) is not None:
-        kind = "a text" if ranks[name] == 1 else "a list of texts"
-        raise UserError(f"{place}: {name} must be {kind}")
-
-
 def _plain(value: Any) -> Any:
     """An answer with lists for arrays."""
     if isinstance(value, Mapping):
@@ -412,16 +338,8 @@ def _plain(value: Any) -> Any:
     return as_json(value) if hasattr(value, "dtype") else value
 
 
-@functools.lru_cache(maxsize=8)
-def _tokenizer(pieces: tuple[str, ...], settings: TokenizerSettings) -> Tokenizer:
-    """A tokenizer, which several models may share: its first call takes seconds."""
-    return Tokenizer.of(pieces, settings)
-
-
-def _signature_defs(folder: Path) -> dict[str, Any]:
-    """The signatures of a SavedModel as messages of protobuf."""
-    saved = compat.SavedModel.FromString((folder / FILE).read_bytes())
-    return dict(saved.meta_graphs[0].signature_def)
+# Several models may share a tokenizer, whose first call takes seconds.
+_tokenizer = functools.lru_cache(maxsize=8)(Tokenizer.of)
 
 
 def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -436,9 +354,7 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
         for record in tf.data.TFRecordDataset(str(path)):
             log = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
             columns = {name: as_json(tf.make_ndarray(each)) for name, each in log.inputs.items()}
-            rows = [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
+            rows = rows_of([*columns.values()], [*columns])
             found[log.model_spec.signature_name] = rows
     # TensorFlow and protobuf have no common class of errors in damaged files.
     except Exception as error:
@@ -448,13 +364,7 @@ def warm_up_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 @dataclasses.dataclass
 class _Version:
-    """A version as `model_version_status` shows it.
-
-    Attributes:
-        number, state, error: what is shown.
-        servable: the version while it is loaded.
-        files: the state of its files when it could not be loaded.
-    """
+    """A version as `model_version_status` shows it, and the files of one that was not loaded."""
 
     number: int
     state: str = "LOADING"
@@ -463,22 +373,8 @@ class _Version:
     files: frozenset = frozenset()
 
 
-def _state_of(folder: Path) -> frozenset:
-    """The size and the time of every file below a folder."""
-    found = ((file, file.lstat()) for file in folder.rglob("*"))
-    return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
-
-
 class Models:
-    """All models of a server. A thread looks for new versions and loads them.
-
-    Args:
-        found: where they are.
-        queue: makes the queue of a version.
-
-    Attributes:
-        sources: by the names of the models.
-    """
+    """All models of a server, by name. A thread looks for new versions and loads them."""
 
     def __init__(self, found: Sequence[Source], queue: Callable[..., BatchQueue] = BatchQueue):
         self.sources = {source.name: source for source in found}
@@ -488,38 +384,28 @@ class Models:
         self._files = contextlib.ExitStack()
 
     def prepare(self) -> None:
-        """Exports what is no SavedModel yet, to folders that `close` removes.
-
-        Raises:
-            UserError: something cannot be exported.
-        """
+        """Exports what is no SavedModel yet, to folders that `close` removes."""
         for name, source in self.sources.items():
-            if not frozen_kind(source.path):
-                self.sources[name] = dataclasses.replace(source, path=self._exported(source))
-
-    def _exported(self, source: Source) -> str:
-        folder = Path(tempfile.mkdtemp(prefix="bert-tf-serve-"))
-        self._files.callback(shutil.rmtree, folder, ignore_errors=True)
-        logger.info(f"{source.path}: exporting it to serve it")
-        # A process of its own returns all the memory that this takes.
-        command = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
-        done = subprocess.Popen([*command, str(folder / "1")], stderr=subprocess.PIPE, text=True)
-        # These are called in reverse order.
-        self._files.callback(done.wait)
-        self._files.callback(done.kill)
-        if self._closed.is_set():
-            self._files.close()
-        lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
-        if done.returncode:
-            raise UserError(lines[-1].removeprefix("bert-tf: error: "))
-        return str(folder)
+            if frozen_kind(source.path):
+                continue
+            folder = Path(tempfile.mkdtemp(prefix="bert-tf-serve-"))
+            self._files.callback(shutil.rmtree, folder, ignore_errors=True)
+            logger.info(f"{source.path}: exporting it to serve it")
+            # A process of its own returns all the memory that this takes.
+            export = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
+            done = subprocess.Popen([*export, str(folder / "1")], stderr=subprocess.PIPE, text=True)
+            # These are called in reverse order.
+            self._files.callback(done.wait)
+            self._files.callback(done.kill)
+            if self._closed.is_set():
+                self._files.close()
+            lines = done.communicate()[1].strip().splitlines() or ["the export was stopped"]
+            if done.returncode:
+                raise UserError(lines[-1].removeprefix("bert-tf: error: "))
+            self.sources[name] = dataclasses.replace(source, path=str(folder))
 
     def load(self) -> None:
-        """Loads the versions that are there now.
-
-        Raises:
-            UserError: a model has none that can be loaded.
-        """
+        """Loads the versions that are there now; raises UserError for a model without any."""
         for name, source in self.sources.items():
             self.refresh(name)
             states = self._versions[name].values()
@@ -543,7 +429,8 @@ class Models:
             before = known.get(number)
             if before is not None and before.state != "END":
                 continue
-            files = _state_of(path)
+            stats = ((file, file.lstat()) for file in path.rglob("*"))
+            files = frozenset((str(each), stat.st_size, stat.st_mtime_ns) for each, stat in stats)
             # A version that failed to load may not have been fully copied then.
             if before is not None and before.error and before.files == files:
                 continue
@@ -572,15 +459,7 @@ class Models:
     def find(
         self, name: str | None, number: int | None = None, label: str | None = None
     ) -> Servable:
-        """A loaded version: the one of a number or of a label, or the newest.
-
-        Args:
-            name: None is the only model.
-
-        Raises:
-            NotFound: there is none.
-            NotReady: it is being loaded.
-        """
+        """A loaded version: that of a number or of a label, or the newest."""
         if name is None and len(self.sources) == 1:
             (name,) = self.sources
         if name is None:
@@ -610,11 +489,7 @@ class Models:
                 yield self.find(name)
 
     def status(self, name: str, number: int | None = None) -> list[dict[str, Any]]:
-        """`model_version_status` of a model, the newest version first, or of one of its versions.
-
-        Raises:
-            NotFound: there is no such model or version.
-        """
+        """`model_version_status` of a model, its newest version first, or of one version."""
         found = list(self._versions.get(name, {}).values())
         if name in self.sources and not found and number is None:
             found = [_Version(1, "START")]
@@ -634,7 +509,6 @@ class Models:
         ]
 
     def close(self) -> None:
-        """Answers what waits, and removes what was exported."""
         self._closed.set()
         for known in self._versions.values():
             for version in list(known.values()):

@@ -6,7 +6,7 @@ Source: tensorflow/serving, `g3doc/api_rest.md`.
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,13 +26,7 @@ _MOST_AXES = 32
 
 
 class Question(NamedTuple):
-    """What a body asks.
-
-    Attributes:
-        signature: how the model is asked.
-        columns: the inputs by their names, each [batch, ...].
-        by_row: whether the body has rows, which the answer then has too.
-    """
+    """What a body asks. If it has rows, so has the answer."""
 
     signature: str
     columns: dict[str, np.ndarray]
@@ -40,14 +34,7 @@ class Question(NamedTuple):
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body.
-
-    >>> parsed(b'{"instances": ["a"]}')
-    {'instances': ['a']}
-
-    Raises:
-        UserError: it is none.
-    """
+    """The JSON object of a body."""
     try:
         found = json.loads(body.decode())
         if b"\\u" in body:  # half of a surrogate pair, perhaps, which no answer could repeat
@@ -60,19 +47,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 
 
 def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Question:
-    """What a body of the predict API asks, given as rows ("instances") or columns ("inputs").
-
-    >>> specs = {"serving_default": {"text": tf.TensorSpec([None], tf.string, "text")}}
-    >>> question({"instances": [{"text": "a"}, {"text": "b"}]}, specs).columns
-    {'text': array([b'a', b'b'], dtype=object)}
-
-    Args:
-        body: the request.
-        signatures: name -> the inputs of each signature.
-
-    Raises:
-        UserError: there is no such signature, or its inputs are not those of the request.
-    """
+    """What a body of the predict API asks, given as rows ("instances") or columns ("inputs")."""
     name = body.get("signature_name", "serving_default")
     specs = signatures.get(name) if isinstance(name, str) else None
     if specs is None:
@@ -103,14 +78,7 @@ def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Questi
 
 
 def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
-    """The body of an answer: {"predictions": rows} or {"outputs": columns}.
-
-    >>> answer({"score": np.array([0.5], "float32")}, by_row=True)
-    {'predictions': [0.5]}
-
-    Raises:
-        UserError: the answer is to have rows, and the outputs have none.
-    """
+    """The body of an answer: {"predictions": rows} or {"outputs": columns}."""
     columns = {
         name: _in_base64(values)
         if name.endswith(_BYTES) and np.asarray(values).dtype.kind in "OS"
@@ -120,9 +88,8 @@ def answer(outputs: Outputs, by_row: bool) -> dict[str, Any]:
     if not by_row:
         return {"outputs": _unnamed(columns)}
     if len({np.shape(values)[:1] for values in outputs.values()} | {()}) != 2:
-        raise UserError(
-            f'{" and ".join(columns)} are not a batch of rows; send columns, as "inputs"'
-        )
+        names = " and ".join(columns)
+        raise UserError(f'{names} are not a batch of rows; send columns, as "inputs"')
     rows = zip(*columns.values(), strict=True)
     return {"predictions": [_unnamed(dict(zip(columns, row, strict=True))) for row in rows]}
 
@@ -190,12 +157,3 @@ def _in_base64(values: Any) -> Any:
 def _unnamed(values: dict[str, Any]) -> Any:
     """A single output stands without its name."""
     return next(iter(values.values())) if len(values) == 1 else values
-
-
-def rows_of_text(texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """The column of a model of one text.
-
-    >>> rows_of_text(["a"])
-    {'text': array([b'a'], dtype=object)}
-    """
-    return {"text": np.array([encoded(text) for text in texts], object)}

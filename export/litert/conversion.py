@@ -33,20 +33,12 @@ _IN_FLOAT = (
 
 
 def signature_name(length: int, lengths: Sequence[int]) -> str:
-    """The name of the signature for rows of `length` tokens.
-
-    >>> signature_name(32, [32, 64]), signature_name(64, [64])
-    ('tokens_32', 'serving_default')
-    """
+    """The name of the signature for rows of `length` tokens."""
     return f"tokens_{length}" if len(lengths) > 1 else "serving_default"
 
 
 def convert(model: Any, how: LiteForm) -> bytes:
-    """A task model with its labels as a LiteRT file; `how` has been checked for the model.
-
-    Raises:
-        UserError: LiteRT lacks an operation that the model has.
-    """
+    """A task model with its labels as a LiteRT file; `how` has been checked for the model."""
     network = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32"))
     of_strings, lengths = how.inputs == "strings", how.lengths or ()
     form: Any = network.strings_form() if of_strings else network.device_form()
@@ -101,13 +93,7 @@ def convert(model: Any, how: LiteForm) -> bytes:
 
 
 def without_padding(features: Mapping[str, np.ndarray]) -> list[Row]:
-    """The rows of the encoder's inputs, [rows, seq_len], which begin with their tokens.
-
-    >>> ids, mask = np.array([[2, 7, 3], [2, 3, 0]]), np.array([[1, 1, 1], [1, 1, 0]])
-    >>> rows = without_padding({"input_word_ids": ids, "input_mask": mask})
-    >>> [row["input_word_ids"].tolist() for row in rows]
-    [[2, 7, 3], [2, 3]]
-    """
+    """The rows of the encoder's inputs, [rows, seq_len], which begin with their tokens."""
     sizes = np.count_nonzero(features["input_mask"], axis=1)
     return [
         {name: each[i, :size].astype(np.int32) for name, each in features.items()}
@@ -116,12 +102,7 @@ def without_padding(features: Mapping[str, np.ndarray]) -> list[Row]:
 
 
 def padded(row: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """A row of the encoder's inputs as the inputs of a file, each int32 [1, length].
-
-    >>> row = {"input_word_ids": [2, 3], "input_mask": [1, 1], "input_type_ids": [0, 0]}
-    >>> padded(row, 4)["ids"].tolist()
-    [[2, 3, 0, 0]]
-    """
+    """A row of the encoder's inputs as the inputs of a file, each int32 [1, length]."""
     given = {}
     for name, feature in INPUTS.items():
         given[name] = np.zeros([1, length], np.int32)

@@ -21,14 +21,10 @@ _LEAST, _BESIDE_QUESTION = 5, 4
 
 @dataclasses.dataclass(frozen=True)
 class LiteForm:
-    """How a LiteRT file computes.
+    """How a LiteRT file computes, for rows of some lengths; None is the model's `max_length`.
 
-    Attributes:
-        precision: "float32"; "float16" stores the weights in half the size; "int8" stores them in a
-            quarter and computes products in int8.
-        lengths: tokens of a row, for each signature; None is the `max_length` of the model.
-        inputs: "ids" takes ids, mask and segments; "strings" takes texts.
-        calibration: with "int8", texts from which the ranges of the products' inputs are found.
+    "float16" stores the weights in half the size; "int8" stores them in a quarter and computes
+    products in int8, whose ranges `calibration` decides.
     """
 
     precision: str = "float32"
@@ -37,12 +33,6 @@ class LiteForm:
     calibration: Sequence[Row] | None = None
 
     def checked(self, model: Any) -> "LiteForm":
-        """This form with the lengths for a model.
-
-        Raises:
-            UserError: an unknown precision, a calibration without int8, lengths that the model
-                does not have, or any number of windows.
-        """
         if self.precision not in LITE_PRECISIONS:
             raise UserError(
                 f"unknown precision {self.precision!r} for a LiteRT file; choose one of "
@@ -57,9 +47,8 @@ class LiteForm:
                 "lengths and calibration"
             )
         if self.calibration is not None and len(lengths) > 1:
-            raise UserError(
-                f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
-            )
+            known = ", ".join(map(str, lengths))
+            raise UserError(f"a calibration is for one length; give one of {known}")
         if self.calibration is None:
             return dataclasses.replace(self, lengths=lengths)
         fitting = [row for row in self.calibration if len(row["input_mask"]) <= lengths[-1]]
@@ -107,15 +96,10 @@ class LiteForm:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceForm:
-    """A model of one task as a device calls it.
+    """A model of one task as a device calls it, with operations and static shapes of LiteRT.
 
-    Attributes:
-        outputs: name -> what it is, [batch, ...]; an axis of unknown size after that is the axis of
-            the tokens.
-        answer: the encoder's inputs, int32 [1, seq_len] -> the outputs. It uses operations that
-            LiteRT has, and static shapes.
-        restore: (the outputs, the encoder's inputs), any batch, -> what the model's `call` returns,
-            from which Python makes the same answers as from the model itself.
+    An axis of unknown size after that of the batch is that of the tokens. `answer` takes the
+    encoder's inputs, int32 [1, seq_len]. `restore` makes what `call` returns of outputs and inputs.
     """
 
     outputs: Mapping[str, tf.TensorSpec]
@@ -127,13 +111,8 @@ class DeviceForm:
 class StringsForm:
     """A model of one task as a device calls it with texts.
 
-    Attributes:
-        inputs: names of the texts of a request.
-        outputs: as in `DeviceForm`, of a request.
-        answer: (each text, string [1], a `LiteTokenizer`, tokens of a row) -> the outputs.
-        requests: a row as `predict` has it -> the requests that it takes.
-        respond: (the outputs of all requests, [requests, ...], the rows) -> the outputs of
-            `serving_default`, [rows, ...].
+    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. A row of `predict`
+    makes `requests`. `respond` makes the outputs of `serving_default` of all theirs and the rows.
     """
 
     inputs: Sequence[str]
@@ -144,14 +123,9 @@ class StringsForm:
 
 
 def of_scores(model: Any, *axes: int | None) -> DeviceForm:
-    """A file that answers `scores`, what `call` of a task model computes, and what follows from it.
+    """A file that answers `scores`, [batch, *axes], what `call` of a task model computes.
 
-    These are the numbers among the outputs of `decode`. If one of them is what `call` computes, it
-    keeps its name.
-
-    Args:
-        model: the task model.
-        *axes: of `scores`, [batch, *axes], as `output` takes them.
+    It answers the numbers of `decode` too. If `scores` is one of them, that keeps its name.
     """
 
     def numbers(scores: tf.Tensor) -> Tensors:
@@ -180,9 +154,5 @@ def of_packed(form: DeviceForm, names: Sequence[str], cut: Cut = "end") -> Calla
 
 
 def output(*axes: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:
-    """An output, [batch, *axes].
-
-    >>> output(3).shape
-    TensorShape([None, 3])
-    """
+    """An output, [batch, *axes]."""
     return tf.TensorSpec([None, *axes], dtype)

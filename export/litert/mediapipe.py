@@ -1,38 +1,30 @@
 """What MediaPipe's text tasks require of a `.tflite` model with three inputs.
 
-`TextClassifier` and `TextEmbedder` of MediaPipe run on Android, iOS, in browsers and in Python.
-They tokenize themselves: `bert_preprocessor_calculator.cc` and `bert_tokenizer.cc` in
-github.com/google-ai-edge/mediapipe.
+`TextClassifier` and `TextEmbedder` of MediaPipe tokenize themselves:
+`bert_preprocessor_calculator.cc` and `bert_tokenizer.cc` in github.com/google-ai-edge/mediapipe.
 
 - The text is lower-cased, in ASCII only, whatever the vocabulary. A cased model gets wrong ids.
 - Accents stay: "café" becomes the piece "café" or [UNK], while BERT looks up "cafe".
 - Spaces other than ASCII's do not separate words, and control characters stay.
 - A word of more than 100 bytes becomes [UNK]; BERT takes 200 characters.
-- Punctuation and CJK ideographs are words of their own, as in BERT. The text "[MASK]" is split at
-  its brackets, as in BERT.
 - There is one text, so all segment ids are 0.
 
-The length is the second size of the inputs; longer texts are cut, and [SEP] is put at the end. With
-a size that is open, -1 in the shape signature, nothing is padded or cut, so that a text with more
-pieces than the model has positions gives a wrong answer or an error.
+The length is the second size of the inputs; longer texts are cut. With a size that is open, -1 in
+the shape signature, a text with more pieces than positions gives a wrong answer or an error.
 
-All outputs are float32 (or uint8, or for a classifier bool). MediaPipe returns them as they are: a
-classifier must have the softmax or the sigmoid in the graph, and a score for every line of
-`labels.txt`. Several labels need nothing more, since all scores are returned. How the weights are
-stored (float32, float16, int8) makes no difference. The embedder normalizes on request.
+MediaPipe returns the outputs as they are, float32 or uint8: a classifier must have the softmax or
+the sigmoid in the graph, and a score for every line of `labels.txt`.
 """
 
+from bert_tf.export.litert.conversion import INPUTS
 from bert_tf.export.litert.tables import FlatTable
 from bert_tf.io.vocabulary import TokenizerSettings
 
+# A warning for those who export for MediaPipe.
 DIFFERENCES = (
     "MediaPipe lowercases only ASCII letters and keeps accents, so texts with other letters or "
     "accents may get different ids than in bert_tf"
 )
-"""A warning for those who export for MediaPipe."""
-
-INPUTS = ("ids", "mask", "segment_ids")
-"""The names of the inputs in the metadata."""
 
 # The numbers of fields in schema.fbs: of a Model, of a SubGraph, of a Tensor.
 _SUBGRAPHS = 2
@@ -45,10 +37,7 @@ _FLOAT32, _INT32, _UINT8 = 0, 2, 3
 def obstacle(model: bytes, tokenizer: TokenizerSettings) -> str | None:
     """Why MediaPipe's text tasks cannot run a model, in a sentence; None if they can.
 
-    Args:
-        model: what TensorFlow's converter returned, or `with_metadata`.
-        tokenizer: how the model's tokenizer reads texts. Special tokens in a text and very long
-            words, which MediaPipe always splits, are no obstacle.
+    Special tokens in a text and very long words, which MediaPipe always splits, are no obstacle.
     """
     subgraphs = FlatTable.root(model).tables(_SUBGRAPHS)
     if not tokenizer.lower_case:

@@ -1,11 +1,9 @@
 """What a `.tflite` file says about its model, to bert_tf and to MediaPipe.
 
-A `.tflite` file is a flatbuffer; `schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/` lists
-its fields. The model has named entries of metadata. Files may follow the flatbuffer as a ZIP
-archive, whose offsets count from the start of the whole file. bert_tf adds:
+A `.tflite` file is a flatbuffer (`schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/`), which
+a ZIP archive may follow, whose offsets count from the start of the whole file. bert_tf adds:
 
-- the entry BERT_TF: the record (`bert_tf.asking.record`), with all that is needed to open the model
-  again;
+- the metadata entry BERT_TF: the record (`bert_tf.asking.record`);
 - the entry TFLITE_METADATA: the names of the tensors, the tokenizer and the labels, as a flatbuffer
   with the fields of MediaPipe's `tasks/metadata/metadata_schema.fbs`;
 - the archive, uncompressed: `vocab.txt`, `labels.txt` and other texts, and last a SHA-256 of all
@@ -19,7 +17,7 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from flatbuffers import Builder
@@ -38,8 +36,6 @@ _DIGEST_FILE = "sha256"
 
 # Names of the entries.
 _OURS, _MEDIAPIPE = "BERT_TF", "TFLITE_METADATA"
-# A limit for files of others. TensorFlow's converter writes two entries.
-_MOST_ENTRIES = 64
 
 # The numbers of fields in schema.fbs: of a Model,
 _VERSION, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 0, 2, 4, 6, 7
@@ -69,69 +65,40 @@ def with_metadata(
     outputs: Texts,
     for_mediapipe: bool = True,
 ) -> bytes:
-    """Adds metadata and files to a `.tflite` model.
+    """Adds metadata and files, texts by name, to a `.tflite` model of less than 2 GB.
 
-    The bytes of `model` stay as they are but for the order of its outputs, behind a new header;
-    weights keep their alignment.
-
-    Args:
-        model: what TensorFlow's converter returned, of less than 2 GB.
-        settings: what `read` returns, of the types of JSON.
-        files: texts by name.
-        about: the name and the description of the model that tools show.
-        inputs, outputs: those of the first subgraph with a sentence for people. MediaPipe finds
-            BERT's inputs by the names `ids`, `mask` and `segment_ids`. The outputs get this order,
-            since apps that run a file in MediaPipe read the first one.
-        for_mediapipe: whether MediaPipe may tokenize with `vocab.txt`, if that is there. Without a
-            tokenizer it refuses the file.
-
-    Raises:
-        ValueError: the first subgraph has no signature, or other inputs or outputs.
+    The bytes of `model` stay, and weights keep their alignment. Tools show `about`, a name and a
+    description. The outputs get the order of `outputs`, since apps that run a file in MediaPipe
+    read the first one. Without a tokenizer (`for_mediapipe`) MediaPipe refuses the file.
     """
     graph = FlatTable.root(model)
     subgraph = graph.tables(_SUBGRAPHS)[0]
     infos = _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS)
     tensor_of = dict(zip(infos, subgraph.words(_GRAPH_OUTPUTS), strict=True))
     model = subgraph.with_words(_GRAPH_OUTPUTS, [tensor_of[each] for each in outputs])
-    graph = FlatTable.root(model)
-    mediapipe = _mediapipe_metadata(
-        about,
-        _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
-        _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
-        files.keys() if for_mediapipe else files.keys() - {VOCABULARY_FILE},
-    )
+
+    def tensor(name: str, description: str) -> Fields:
+        has_labels = name == _LABELLED and LABELS_FILE in files
+        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []
+        return {0: name, 1: description, 6: labels}
+
+    tokenizer = {0: _BERT_TOKENIZER, 1: {0: [{0: VOCABULARY_FILE, 2: _VOCABULARY}]}}
+    own_inputs = _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS)
+    about_graph = {
+        2: [tensor(*each) for each in own_inputs.items()],
+        3: [tensor(*each) for each in outputs.items()],
+        5: [tokenizer] if for_mediapipe and VOCABULARY_FILE in files else [],
+    }
+    fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [about_graph], 7: _SCHEMA_VERSION}
+    builder = Builder(0)
+    builder.Finish(add_table(builder, fields), _METADATA_IDENTIFIER)
+    mediapipe = bytes(builder.Output())
     ours = record.to_json(settings).encode()
     return _with_files(_with_entries(model, {_OURS: ours, _MEDIAPIPE: mediapipe}), files)
 
 
 def read(path: str | os.PathLike) -> tuple[bytes, dict[str, Any], dict[str, str]]:
-    """Reads a `.tflite` file of bert_tf.
-
-    Returns:
-        The whole file, which an interpreter takes; the settings given to `with_metadata`; and texts
-        by name, such as that of `vocab.txt`.
-
-    >>> from pathlib import Path
-    >>> import tensorflow as tf
-    >>> class Doubles(tf.Module):
-    ...     @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.int32, "ids")])
-    ...     def serve(self, ids):
-    ...         return {"twice": 2 * ids}
-    >>> module = Doubles()
-    >>> serve = module.serve.get_concrete_function()
-    >>> model = tf.lite.TFLiteConverter.from_concrete_functions([serve], module).convert()
-    >>> files, about = {"vocab.txt": "cat\\n"}, ("doubles", "Doubles numbers.")
-    >>> inputs, outputs = {"ids": "numbers"}, {"twice": "twice the numbers"}
-    >>> content = with_metadata(model, {"max_length": 4}, files, about, inputs, outputs)
-    >>> _ = Path("doubles.tflite").write_bytes(content)
-    >>> whole, settings, files = read("doubles.tflite")
-    >>> settings, files, whole == content
-    ({'max_length': 4}, {'vocab.txt': 'cat\\n'}, True)
-
-    Raises:
-        UserError: there is no such file; it is damaged, of a later version of bert_tf, or was
-            written by another program.
-    """
+    """A whole file, and the settings and the files that `with_metadata` added to it."""
     content = read_bytes(path, "LiteRT file", GRAPH)
     if content[4:8] != _MODEL_IDENTIFIER:
         raise UserError(f"{path} is not a .tflite file, or it is damaged; export or copy it again")
@@ -163,32 +130,10 @@ def _in_order(model: FlatTable, given: Texts, of_signature: int, of_graph: int) 
     return {name: given[name] for name in ordered}
 
 
-def _mediapipe_metadata(
-    about: tuple[str, str], inputs: Texts, outputs: Texts, files: Collection[str]
-) -> bytes:
-    def tensor(name: str, description: str) -> Fields:
-        has_labels = name == _LABELLED and LABELS_FILE in files
-        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if has_labels else []
-        return {0: name, 1: description, 6: labels}
-
-    vocabulary = {0: VOCABULARY_FILE, 2: _VOCABULARY}
-    tokenizer = {0: _BERT_TOKENIZER, 1: {0: [vocabulary]}}
-    subgraph = {
-        2: [tensor(*each) for each in inputs.items()],
-        3: [tensor(*each) for each in outputs.items()],
-        5: [tokenizer] if VOCABULARY_FILE in files else [],
-    }
-    fields = {0: about[0], 1: about[1], 2: _MODEL_VERSION, 3: [subgraph], 7: _SCHEMA_VERSION}
-    builder = Builder(0)
-    builder.Finish(add_table(builder, fields), _METADATA_IDENTIFIER)
-    return bytes(builder.Output())
-
-
 def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
     """A model with entries of metadata.
 
-    A new outermost table is put before the old flatbuffer, and refers to what is in that. Offsets
-    within the old flatbuffer are relative, so they stay right.
+    A new outermost table refers to what is in the old flatbuffer, whose offsets are relative.
     """
     old = FlatTable.root(model)
     builder = Builder(len(model) + sum(map(len, entries.values())) + 2**16)
@@ -229,7 +174,7 @@ def _settings(content: bytes) -> bytes | None:
     """The JSON in a file; None if it has none. Any exception, if the file is damaged."""
     model = FlatTable.root(content)
     entries = model.tables(_METADATA)
-    if len(entries) > _MOST_ENTRIES:
+    if len(entries) > 64:  # TensorFlow's converter writes two
         raise ValueError("it has too many metadata entries")
     for entry in entries:
         if entry.content(_NAME) == _OURS.encode():

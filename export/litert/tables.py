@@ -10,11 +10,6 @@ from typing import Any
 
 from flatbuffers import Builder, encode, number_types, table
 
-# Bytes that the content of a TFLite file's buffers is aligned to.
-_ALIGNMENT = 16
-# The most elements of a vector of tables; a damaged file may claim any number.
-_MOST_TABLES = 100_000
-
 
 class Byte(int):
     """A number of 8 bits, as the value of a field."""
@@ -32,12 +27,9 @@ Fields = Mapping[int, Any]
 
 
 def add_table(builder: Builder, fields: Fields) -> Placed:
-    """Writes a table.
+    """Writes a table, given the values of its fields by their numbers.
 
-    Args:
-        builder: where to.
-        fields: values by the numbers of the fields: `Byte`, `Word`, a text, `bytes`, the fields of
-            another table, a list of tables, or `Placed`, which this function returns.
+    A value is a `Byte`, a `Word`, `Placed`, a text, `bytes`, a table's fields, or a list of tables.
     """
     values = {number: _placed(builder, value) for number, value in fields.items()}
     builder.StartObject(max(values, default=-1) + 1)
@@ -53,17 +45,8 @@ def add_table(builder: Builder, fields: Fields) -> Placed:
 
 def add_bytes(builder: Builder, content: bytes) -> Placed:
     """Writes a vector of bytes; its first byte is aligned."""
-    builder.Prep(_ALIGNMENT, len(content))
+    builder.Prep(16, len(content))  # the alignment of buffers in a TFLite file
     return Placed(builder.CreateByteVector(content))
-
-
-def add_tables(builder: Builder, tables: Sequence[Fields | Placed]) -> Placed:
-    """Writes a vector of tables."""
-    places = [each if isinstance(each, Placed) else add_table(builder, each) for each in tables]
-    builder.StartVector(number_types.UOffsetTFlags.bytewidth, len(places), 4)
-    for place in reversed(places):
-        builder.PrependUOffsetTRelative(place)
-    return Placed(builder.EndVector())
 
 
 def _placed(builder: Builder, value: Any) -> int:
@@ -74,20 +57,19 @@ def _placed(builder: Builder, value: Any) -> int:
         return Placed(builder.CreateString(value))
     if isinstance(value, bytes):
         return add_bytes(builder, value)
-    return (add_table if isinstance(value, Mapping) else add_tables)(builder, value)
+    if isinstance(value, Mapping):
+        return add_table(builder, value)
+    places = [_placed(builder, table) for table in value]
+    builder.StartVector(number_types.UOffsetTFlags.bytewidth, len(places), 4)
+    for place in reversed(places):
+        builder.PrependUOffsetTRelative(place)
+    return Placed(builder.EndVector())
 
 
 class FlatTable:
-    """A table in a flatbuffer that may be damaged.
+    """A table in a flatbuffer that may be damaged, whose missing fields are 0 or empty.
 
-    Where it is damaged, reading raises a struct.error, a TypeError or a ValueError, or gives other
-    values. A text is at most as long as the flatbuffer.
-
-    >>> builder = Builder(0)
-    >>> _ = builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
-    >>> root = FlatTable.root(bytes(builder.Output()))
-    >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
-    ('cat', '', [7, 0])
+    If it is, reading raises a struct.error, a TypeError or a ValueError, or gives other values.
     """
 
     def __init__(self, data: bytes, position: int):
@@ -97,35 +79,28 @@ class FlatTable:
 
     @classmethod
     def root(cls, data: bytes) -> "FlatTable":
-        """The outermost table."""
         return cls(data, encode.Get(number_types.UOffsetTFlags.packer_type, data, 0))
 
     def word(self, number: int) -> int:
-        """A field of 32 bits; 0 if the table does not have it."""
-        place = self._field(number)
-        return self._table.Get(number_types.Uint32Flags, place) if place else 0
+        return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint32Flags)
 
     def byte(self, number: int) -> int:
-        """A field of 8 bits; 0 if the table does not have it."""
-        place = self._field(number)
-        return self._table.Get(number_types.Uint8Flags, place) if place else 0
+        return self._table.GetSlot(4 + 2 * number, 0, number_types.Uint8Flags)
 
     def text(self, number: int) -> str:
-        """A text; "" if the table does not have it."""
         return self.content(number).decode()
 
     def content(self, number: int) -> bytes:
-        """A text's bytes, or a vector of bytes; b"" if the table does not have it."""
+        """A text's bytes, or a vector of bytes."""
         place = self._field(number)
         return self._table.String(place) if place else b""
 
     def tables(self, number: int) -> list["FlatTable"]:
-        """A vector of tables; an empty one if the table does not have it."""
         places = map(self._table.Indirect, self._elements(number))
         return [FlatTable(self._data, place) for place in places]
 
     def words(self, number: int) -> list[int]:
-        """A vector of signed numbers of 32 bits; an empty one if the table does not have it."""
+        """A vector of signed numbers of 32 bits."""
         return [self._table.Get(number_types.Int32Flags, each) for each in self._elements(number)]
 
     def target(self, number: int) -> int | None:
@@ -153,6 +128,6 @@ class FlatTable:
         if not offset:
             return range(0)
         count, start = self._table.VectorLen(offset), self._table.Vector(offset)
-        if count > _MOST_TABLES:
+        if count > 100_000:  # a damaged file may claim any number
             raise ValueError(f"a vector has {count} elements")
         return range(start, start + 4 * count, 4)

@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.asking.record import RECORD_FILE, Record
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
-from bert_tf.export.litert.lite_file import read
+from bert_tf.export.litert.saving import read
 from tests.tasks import tiny_objects
 
 

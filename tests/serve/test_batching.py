@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from bert_tf.asking.saved_model import tensors_of
 from bert_tf.serve.batching import BatchQueue, QueueClosed, QueueFull
 
 
@@ -144,7 +145,8 @@ def test_answers_do_not_depend_on_what_is_computed_together(server, families):
                 ]
             for _ in range(40 // len(servable.signature_names())):
                 chosen = [rows[i] for i in random.integers(len(rows), size=random.integers(1, 4))]
-                asked.append((signature, servable._columns(signature, chosen)))
+                tensors = tensors_of(chosen, takes)
+                asked.append((signature, {n: each.numpy() for n, each in tensors.items()}))
         alone = [servable.submit(*question).result(60) for question in asked]
         sizes = []
         servable.queue._computed, before = sizes.append, servable.queue._computed

@@ -204,7 +204,7 @@ def test_a_damaged_version_leaves_the_old_one_and_is_tried_again_when_it_changes
 def test_a_version_that_fails_in_any_way_does_not_end_the_watch(watched, half, monkeypatch):
     server, _ = watched
     with monkeypatch.context() as patched:
-        patched.setattr(models, "_signature_defs", lambda path: 1 / 0)
+        patched.setattr(models.FrozenTask, "of", lambda saved: 1 / 0)
         shutil.copytree(half / "1", half / "2")
         until(server, {1: "AVAILABLE", 2: "END"})
     (found,) = server.models.status("half", 2)

@@ -22,9 +22,8 @@ from tests.browser import browser, look_like, missing
 
 uvicorn = pytest.importorskip("uvicorn", reason="bert-tf serve requires the extra `serve`")
 
-from bert_tf.serve.app import Server  # noqa: E402
+from bert_tf.serve.app import Server, page  # noqa: E402
 from bert_tf.serve.models import sources  # noqa: E402
-from bert_tf.serve.page import page  # noqa: E402
 
 in_browser = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

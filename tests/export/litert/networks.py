@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export.litert.mediapipe import INPUTS
+from bert_tf.export.litert.conversion import INPUTS
 from bert_tf.export.litert.metadata import with_metadata
 from bert_tf.text import Tokenizer
 from tests import tiny

@@ -14,7 +14,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.export.litert.mediapipe import INPUTS, obstacle
+from bert_tf.export.litert.conversion import INPUTS
+from bert_tf.export.litert.mediapipe import obstacle
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.text import Tokenizer
 from tests import tiny
