@@ -22,7 +22,7 @@ MEDIAPIPE_READY := .venv-mediapipe/ready
 # transformers 4, the last with TensorFlow's classes, with which docs/migrating/ is compared.
 TRANSFORMERS4_READY := .venv-transformers4/ready
 
-.PHONY: demo test test-docs test-all test-processors coverage matrix soak paper-small lint lock wheel \
+.PHONY: demo test test-end-to-end test-docs test-all test-processors coverage matrix soak paper-small lint lock wheel \
 	audit bench docs clean
 
 demo: $(READY)
@@ -32,7 +32,11 @@ demo: $(READY)
 TESTS := $(BIN)/python -m tests.run
 
 test: $(READY)
-	$(TESTS) -m "not slow"
+	$(TESTS) -m "not slow and not end_to_end"
+
+# Goes whole ways: trains, exports, asks on the command line, and compares all answers.
+test-end-to-end: $(READY)
+	$(TESTS) -m "end_to_end and not slow"
 
 # Tests what documents, benchmarks and experiments say and do, and executes the notebooks of
 # docs/tutorials/ as they stand, on small data.

@@ -5,7 +5,7 @@ many gigabytes. Here each group of folders has a process of its own. What a grou
 build/tests/, and on the terminal if a test failed. The end is a table and the number of tests by
 their outcome. Other options than these go to pytest:
 
-    python -m tests.run -m "not slow"
+    python -m tests.run -m "not slow and not end_to_end"
     python -m tests.run --only docs -m "not slow or notebook"
 """
 
@@ -50,7 +50,7 @@ DOCS = ("docs", "notebooks")
 CODE = [name for name in GROUPS if name not in DOCS]
 # Groups whose subject is neither the speed nor the last bits of a graph. In `make test` TensorFlow
 # does not optimize their graphs, which takes a fifth of their time; in `make test-all` it does.
-UNOPTIMIZED = ("embedding", "rest", "tasks", "text")
+UNOPTIMIZED = ("embedding", "rest", "runs", "tasks", "text")
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 

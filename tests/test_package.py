@@ -45,6 +45,7 @@ def test_an_import_brings_neither_tensorflow_nor_keras():
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
 
 
+@pytest.mark.end_to_end
 def test_the_classes_bring_nothing_else_that_is_heavy_and_no_line_of_a_log():
     heavy = "tensorflow_text official tensorflow_datasets apache_beam seqeval safetensors"
     # XLA would log that it begins to compile, which it does of what is as wide.

@@ -89,6 +89,7 @@ def test_what_a_program_has_frozen_remains_frozen():
     assert gc.isenabled() and gc.get_freeze_count() > 0.9 * frozen > 0
 
 
+@pytest.mark.end_to_end
 def test_keras_has_all_its_names_and_brings_no_scikit_learn():
     pytest.importorskip("sklearn")
     done = run(

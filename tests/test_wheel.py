@@ -90,6 +90,7 @@ def installed(distributions, tmp_path_factory):
     return python.parent
 
 
+@pytest.mark.end_to_end
 def test_the_source_distribution_is_the_whole_project(source, distributions):
     with tarfile.open(distributions[0]) as archive:
         found = {each.name.removeprefix(f"{NAME}/") for each in archive if each.isfile()}
@@ -151,6 +152,7 @@ def test_the_lock_has_the_versions_of_the_reference_environment():
             assert f"{pin.name}{pin.specifier}" in lock
 
 
+@pytest.mark.end_to_end
 def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_path):
     script = "from importlib.util import find_spec; print(find_spec('{}'))"
     assert str(installed.parent) in run(

@@ -85,6 +85,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(copy_of, name):
             file.write_bytes(whole)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
 def test_a_changed_byte_never_raises_anything_else(copy_of, name):
     folder = copy_of(name)

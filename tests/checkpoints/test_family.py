@@ -131,6 +131,7 @@ def test_the_problem_type_chooses_the_task(tmp_path, name, problem, labels, mode
     assert type(tiny.load(folder)[0]).__name__ == model
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_answers_are_the_same_in_every_form(tmp_path, name):
     model = bert_tf.load(FOLDER / name)
@@ -144,6 +145,7 @@ def test_answers_are_the_same_in_every_form(tmp_path, name):
             assert answer["probabilities"] == pytest.approx(right, abs=tiny.TOLERANCE)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", SIZES)
 def test_a_run_fine_tunes_it(tmp_path, family):
     fields = SIZES[family] | {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -157,6 +159,7 @@ def test_a_run_fine_tunes_it(tmp_path, family):
     assert bert_tf.load(tmp_path / "run").encoder.config == config
 
 
+@pytest.mark.end_to_end
 def test_an_embedder_of_sentence_transformers_may_be_a_distilbert(tmp_path):
     tiny.copied("huggingface_heads/DistilBertModel", tmp_path)
     for name in ("tokenizer.json", "tokenizer_config.json"):

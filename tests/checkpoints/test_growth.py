@@ -43,6 +43,7 @@ def rows(model):
     return weights["encoder/embeddings/word_embeddings"], weights.get("masked_lm/output_bias")
 
 
+@pytest.mark.end_to_end
 def test_new_tokens_are_those_of_transformers(folder, capsys):
     model = MaskedLM.from_checkpoint(folder, add_tokens=TOKENS)
     assert "each the mean of the rows of its pieces: <e1>, </e1>" in capsys.readouterr().err
@@ -67,6 +68,7 @@ def test_rows_without_a_piece_are_used_first(folder, spare):
         np.testing.assert_allclose(after[known : known + 2], means, atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_a_token_that_is_a_piece_keeps_its_row(folder, capsys):
     old = MaskedLM.from_checkpoint(folder)
     new = MaskedLM.from_checkpoint(folder, add_tokens=["the", "<e1>"])
@@ -76,6 +78,7 @@ def test_a_token_that_is_a_piece_keeps_its_row(folder, capsys):
     assert new.tokenizer.settings.added_tokens == ("the", "<e1>")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("form", "make"),
     [
@@ -153,6 +156,7 @@ def test_other_tokens_are_refused(folder, tokens, told):
     tiny.refused(told, lambda: TextClassifier.from_checkpoint(folder, add_tokens=tokens))
 
 
+@pytest.mark.end_to_end
 def test_a_checkpoint_without_a_vocabulary_or_with_fewer_rows_is_refused(folder):
     (folder / "vocab.txt").write_text("\n".join([*PIECES, "more"]) + "\n")
     tiny.refused("51", lambda: MaskedLM.from_checkpoint(folder, add_tokens=TOKENS))

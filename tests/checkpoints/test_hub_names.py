@@ -48,6 +48,7 @@ def answers(tmp_path_factory):
         return online, load("org/good", "org/never")
 
 
+@pytest.mark.end_to_end
 def test_a_name_loads_the_model(answers):
     online, _ = answers
     assert online["org/good"] == online["hf://org/good"] == online["short"]

@@ -47,6 +47,7 @@ def odd_tokenizer():
     return Tokenizer.of(ODD, TokenizerSettings(special_tokens="whole"))
 
 
+@pytest.mark.end_to_end
 def test_ids_are_those_of_transformers(odd_tokenizer):
     assert odd_tokenizer.tokenize(TEXT).numpy().tolist() == IDS
     assert (odd_tokenizer.sep_id, odd_tokenizer.pad_id) == (13, 0)
@@ -75,6 +76,7 @@ def test_every_format_keeps_ids_and_says_so_in_one_line(tmp_path, capsys, odd_to
         assert model.tokenizer.tokenize(TEXT).numpy().tolist() == IDS
 
 
+@pytest.mark.end_to_end
 def test_files_and_exports_keep_ids(tmp_path, capsys, odd_tokenizer):
     made = bert_tf.TextClassifier(tiny.make("encoder"), odd_tokenizer, tiny.LABELS)
     made.save(tmp_path / "model.keras")

@@ -366,6 +366,7 @@ def test_a_reader_that_has_enough_is_no_error():
     assert told == b""
 
 
+@pytest.mark.end_to_end
 def test_a_vocabulary_is_learned_from_files_and_from_the_texts_of_a_corpus(tmp_path, capsys):
     text = "the lower the low, the lowest of the new and newer"
     (tmp_path / "text.txt").write_text(f"{text}\n" * 20)

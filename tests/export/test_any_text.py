@@ -24,6 +24,7 @@ def signatures(loaded, models):
     return of
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", tasks("classification"))
 def test_hard_texts_are_answered(signatures, family):
     for signature, specs, labels in signatures(family).values():

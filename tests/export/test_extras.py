@@ -89,6 +89,7 @@ def test_the_card_reads_the_same_for_people(exported, family):
         assert ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1" in text) == is_for_cpu
 
 
+@pytest.mark.end_to_end
 def test_odd_labels_do_nothing_to_pages_and_terminals(models, tokenizer, tmp_path, capsys):
     odd = ["`x`<script>|[a](b)", "esc\x1b[2J", "turn\u202eed", "</code>\x9b"]
     model = TextClassifier(models("classification").encoder, tokenizer, odd)

@@ -64,6 +64,7 @@ def test_a_pipe_or_a_device_is_not_opened(folder, name):
         bert_tf.load(folder.parent / "zero.tflite")
 
 
+@pytest.mark.end_to_end
 def test_weights_that_are_no_numbers_give_no_answers(models, tokenizer, tmp_path):
     model = bert_tf.TextClassifier(models("classification").encoder, tokenizer, ["no", "yes"])
     model.classifier.bias.assign([float("nan"), 0.0])
@@ -191,6 +192,7 @@ def test_texts_that_are_cut_are_counted(frozen, models, capsys):
     assert f"2 of 3 inputs have more than {length} tokens (max_length)" in capsys.readouterr().err
 
 
+@pytest.mark.end_to_end
 def test_words_that_a_model_adds_count_too(tmp_path, capsys):
     model = tiny_objects.zero_shot(
         hypothesis_template="the cat sat on the mat and {}", max_length=9

@@ -37,6 +37,7 @@ def inputs(preprocessor):
     return preprocessor(tf.constant(TEXTS))
 
 
+@pytest.mark.end_to_end
 def test_the_preprocessor_is_bert_tfs(inputs, tokenizer):
     expected = Preprocessor(tokenizer, max_length=32)(TEXTS)
     assert set(inputs) == set(INPUTS)

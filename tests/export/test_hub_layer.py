@@ -69,6 +69,7 @@ def encoder_of(model):
     )
 
 
+@pytest.mark.end_to_end
 def test_it_computes_what_the_saved_model_does(pair):
     preprocess, encode = HubLayer(pair / "preprocessor"), HubLayer(pair / "encoder")
     loaded = tf.saved_model.load(str(pair / "encoder"))
@@ -92,6 +93,7 @@ def test_it_computes_what_the_saved_model_does(pair):
     np.testing.assert_array_equal(packed["input_word_ids"], inputs["input_word_ids"][:, :8])
 
 
+@pytest.mark.end_to_end
 def test_it_trains_and_goes_on_from_its_file_without_the_folder(ours, tmp_path):
     model = functional(ours)
     before = [weight.numpy() for weight in encoder_of(model).trainable_weights]
@@ -120,6 +122,7 @@ def test_it_trains_and_goes_on_from_its_file_without_the_folder(ours, tmp_path):
         bert_tf.load(tmp_path / "model.keras")
 
 
+@pytest.mark.end_to_end
 def test_sequential_models_of_strings(ours, tmp_path):
     model = keras.Sequential(
         [
@@ -140,6 +143,7 @@ def test_sequential_models_of_strings(ours, tmp_path):
     np.testing.assert_allclose(copy.predict(TEXTS, verbose=0), expected, atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_what_it_cannot_be_is_said(ours, tmp_path):
     module = tf.Module()
     module.serve = tf.function(lambda x: x, input_signature=[tf.TensorSpec([], tf.float32)])

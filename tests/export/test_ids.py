@@ -62,6 +62,7 @@ def without_text(model: TaskModel, columns: tuple, expected: dict) -> dict[str, 
     return expected
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ids_and_strings_have_the_same_answers(models, exported, loaded, family):
     model = models(family)
@@ -148,6 +149,7 @@ def check_entities(model, texts, found):
         assert {*found["starts"][row][len(entities) :]} <= {-1}
 
 
+@pytest.mark.end_to_end
 def test_a_process_without_tensorflow_text_loads_them_elsewhere(exported, tmp_path):
     families = ("classification", "reranking", "question_answering", "token_classification", "mlm")
     for family in families:
@@ -180,6 +182,7 @@ def test_a_process_without_tensorflow_text_loads_them_elsewhere(exported, tmp_pa
     assert {*done.stdout.split()} == {*families}
 
 
+@pytest.mark.end_to_end
 def test_the_command_line_and_what_is_in_the_folder(models, tmp_path, capsys):
     source, out = tmp_path / "model.keras", tmp_path / "ids"
     models("classification").save(source)

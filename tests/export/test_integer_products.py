@@ -50,6 +50,7 @@ def save(model, out):
     return out
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "family",
     [f if f in QUICK else pytest.param(f, marks=pytest.mark.slow) for f in TASKS],
@@ -86,6 +87,7 @@ def test_products_of_the_blocks_are_integers(models, tmp_path):
     assert sum(dtype == tf.int8 for dtype in names.values()) == 4 * layers
 
 
+@pytest.mark.end_to_end
 def test_the_c_library_answers_the_same(models, tmp_path):
     out = save(models("classification"), tmp_path / "int8")
     asked = [{"text": text} for text in TEXTS]
@@ -177,6 +179,7 @@ class OtherBlock(type(Encoder(tiny.encoder_config()).blocks[0])):
     """A block of another program."""
 
 
+@pytest.mark.end_to_end
 def test_a_run_brings_its_own_texts(tmp_path):
     encoder = Encoder(tiny.encoder_config(16))
     run = start(tiny.write_finetuning(tmp_path), classifier(encoder), "model.hidden_size=16")

@@ -56,6 +56,7 @@ def check_first(found, model, tokenizer, positions) -> None:
     np.testing.assert_allclose(found["probabilities"][0], probabilities, rtol=1e-4)
 
 
+@pytest.mark.end_to_end
 def test_fillings_are_the_models_own(answer, models, tokenizer):
     check_first(answer(TEXTS), models("mlm"), tokenizer, [2, 6])
 

@@ -41,6 +41,7 @@ def ask(loaded):
     return answer
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", NUMBERS)
 def test_numbers_are_those_of_the_network(ask, models, loaded, family):
     model, (name, number) = models(family), NUMBERS[family]
@@ -125,6 +126,7 @@ def test_settings_count(models, make, columns, name, expected):
     np.testing.assert_allclose(found, expected(model, inputs), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_choices_are_those_of_the_network_and_padding_has_no_probability(ask, models, tokenizer):
     answers = ask("multiple_choice", tf.constant(CHOICES), CONTEXTS)
     choice, probabilities = answers["choice"], answers["probabilities"]

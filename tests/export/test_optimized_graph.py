@@ -36,6 +36,7 @@ def found(request):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.end_to_end
 def test_a_block_has_no_operation_but_these(found):
     assert found["parts"]["layer_1"] == BLOCK | WEIGHTS
 

@@ -246,6 +246,7 @@ def test_a_saved_model_is_asked_without_tensorflows_python(exported):
     assert told == "0 [] 1"
 
 
+@pytest.mark.end_to_end
 def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, loads_once, tmp_path, capsys):
     texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     texts.write_text("\n".join(TEXTS))

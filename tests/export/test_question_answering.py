@@ -83,6 +83,7 @@ def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
         np.testing.assert_allclose(answers["nbest_scores"][row, : len(scores)], scores, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_answers_do_not_depend_on_the_rest_of_the_batch(served):
     rows = tiny_questions.rows(12, 6)
     questions = [row["qas"][0]["question"] for row in rows]

@@ -323,6 +323,7 @@ def as_keras_file(folder: Path, model: TextClassifier) -> Path:
     return folder / "model.keras"
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "write",
     [as_run] + [pytest.param(each, marks=pytest.mark.slow) for each in (as_theirs, as_keras_file)],

@@ -62,6 +62,7 @@ def test_in_bfloat16_answers_are_close(loaded, family, output):
         assert not np.array_equal(fast, plain)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.bfloat16
 @pytest.mark.parametrize("family", ["classification", pytest.param("mlm", marks=pytest.mark.slow)])
 def test_a_plain_export_stores_its_matrices_in_the_serving_precision(

@@ -26,6 +26,7 @@ def rows_for(ranks):
     ]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", tasks("classification", "token_classification", "reranking"))
 def test_it_answers_as_in_python(exported, opened, family):
     path = exported(family)

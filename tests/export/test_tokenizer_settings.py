@@ -37,6 +37,7 @@ def scores(model):
     return [each["probability"] for each in model.predict(TEXTS)]
 
 
+@pytest.mark.end_to_end
 def test_they_change_the_answers(model):
     plain = bert_tf.TextClassifier(
         model.encoder, bert_tf.Tokenizer(model.tokenizer.vocabulary), labels=["good", "bad"]
@@ -51,6 +52,7 @@ def test_they_change_the_answers(model):
     assert vocabulary[ids[5].numpy()].tolist() == ["[UNK]"]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("kind", ["keras", "bert_tf", "huggingface", "saved_model", "litert"])
 def test_every_copy_answers_as_the_model(model, tmp_path, kind):
     path = tmp_path / ("model.keras" if kind == "keras" else "copy")

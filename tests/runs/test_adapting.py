@@ -32,6 +32,7 @@ def adapted(pretrained, text, tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.end_to_end
 def test_it_trains_what_its_configuration_trains(adapted, tmp_path):
     config = load_config(adapted / "config.yaml")
     assert (config.data.masked_lm_prob, config.data.whole_word_masking) == (0.3, True)
@@ -51,6 +52,7 @@ def check_equal(run, other):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_a_killed_run_resumes_to_the_same(adapted, pretrained, text, capsys):
     run = adapted.with_name("killed")
     command = ["adapt", str(pretrained), "--text", str(text), "--out", str(run), *OPTIONS]
@@ -61,6 +63,7 @@ def test_a_killed_run_resumes_to_the_same(adapted, pretrained, text, capsys):
     check_equal(run, adapted)
 
 
+@pytest.mark.end_to_end
 def test_the_perplexity_before_is_that_of_the_checkpoint(pretrained, text, tmp_path, capsys):
     command = ["adapt", str(pretrained), "--text", str(text), "--out", str(tmp_path / "run")]
     assert main([*command, *OPTIONS, "--learning-rate", "1e-12", "--steps", "1"]) == 0
@@ -70,6 +73,7 @@ def test_the_perplexity_before_is_that_of_the_checkpoint(pretrained, text, tmp_p
     assert "step 0: " in printed.err
 
 
+@pytest.mark.end_to_end
 def test_the_result_opens_as_any_checkpoint(adapted, tmp_path):
     assert bert_tf.MaskedLM.from_checkpoint(adapted).predict("the [MASK] sat .")
     classifier = bert_tf.TextClassifier.from_checkpoint(adapted, labels=["a", "b"])

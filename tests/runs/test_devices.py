@@ -137,6 +137,7 @@ def taken_up_again(command, place):
     return [["cut", command[3], again[3], "4"], again]
 
 
+@pytest.mark.end_to_end
 def test_two_devices_fine_tune_as_one(two):
     assert_close(two / "finetune_mirrored", two / "finetune_one_device")
 

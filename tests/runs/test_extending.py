@@ -32,6 +32,7 @@ def corpus(tmp_path):
     return path
 
 
+@pytest.mark.end_to_end
 def test_old_pieces_stay_and_new_ones_start_as_the_mean_of_theirs(tmp_path, corpus, capsys):
     model = masked_lm()
     model.save_checkpoint(tmp_path / "old", "huggingface")
@@ -87,6 +88,7 @@ def test_the_new_checkpoint_has_the_format_of_the_old(tmp_path, corpus, form):
     assert "CATSX" in Tokenizer.from_checkpoint(tmp_path / "new").vocabulary
 
 
+@pytest.mark.end_to_end
 def test_training_goes_on_from_it(tmp_path, corpus, capsys):
     masked_lm().save_checkpoint(tmp_path / "old")
     extend(tmp_path / "old", [corpus], 36, tmp_path / "new")

@@ -51,6 +51,7 @@ def test_models_of_every_form_so_far_answer_the_same(golden, name):
     assert close(model.predict(expected["texts"]), expected["answers"])
 
 
+@pytest.mark.end_to_end
 def test_runs_of_every_form_so_far_resume(golden):
     run = golden / "run"
     expected = json.loads((run / "metrics.json").read_text())

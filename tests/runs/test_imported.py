@@ -52,6 +52,7 @@ def calls(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.end_to_end
 def test_callbacks_are_called_as_fit_calls_them(finetune, undisturbed, tmp_path):
     run = tmp_path / "run"
     recorder = ("Recorder", {"path": "$run/calls.jsonl"})
@@ -98,6 +99,7 @@ def test_names_are_printed_with_their_place_before_they_are_imported(tmp_path, c
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
@@ -141,6 +143,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(finetune, setting, told):
     assert str(raised.value).startswith(f"--set {setting[:20]}")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("method", "at", "step"),
     [("on_train_batch_end", 5, 6), pytest.param("on_epoch_end", 0, 4, marks=pytest.mark.slow)],
@@ -294,6 +297,7 @@ pathlib.Path(__file__).with_name("attacked").touch()
 """
 
 
+@pytest.mark.end_to_end
 def test_opening_a_run_imports_nothing_that_it_names(finetuned, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "modules"
     folder.mkdir()

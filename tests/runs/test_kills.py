@@ -66,6 +66,7 @@ def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
     assert len({(run / "predictions" / "dev.tsv").read_text() for run in both}) == 1
 
 
+@pytest.mark.end_to_end
 def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, load_pretraining, capsys):
     settings = ["train.log_steps=5"]
     settings += ["train.steps=3000", "train.checkpoint_steps=3000", "train.eval_steps=3000"]

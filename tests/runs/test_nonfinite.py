@@ -59,6 +59,7 @@ def spoil_a_row(monkeypatch, spoil):
     return marker
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("weights", ["null", "balanced"])
 def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path, weights):
     run = tmp_path / "run"
@@ -92,6 +93,7 @@ def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row,
     assert all(np.isfinite(value).all() for value in found.values())
 
 
+@pytest.mark.end_to_end
 def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
     load, monkeypatch, tmp_path
 ):
@@ -106,6 +108,7 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
         runs.finetune(load(), tmp_path / "run")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("rate", "told"), [("3e38", "weights are not finite"), ("1e19", "loss on the dev data is")]
 )

@@ -98,6 +98,7 @@ def test_the_initial_checkpoint_is_opened_once(tmp_path, found, write, run, sett
     assert found[start] == 1
 
 
+@pytest.mark.end_to_end
 def test_fine_tuning_starts_from_a_checkpoint_and_reads_it_and_a_test_file_once(
     tmp_path, pretrained, opened, found
 ):

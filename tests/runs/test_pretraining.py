@@ -50,6 +50,7 @@ def shapes(phase):
     )
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("settings", "ends", "of_short", "of_long"),
     [

@@ -49,6 +49,7 @@ def opened(files, folder):
     return bert_tf.load(folder)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("kind", "library", "pipeline", "large"),
     [
@@ -180,6 +181,7 @@ def test_the_extra_is_missing(monkeypatch):
         push(GOLDEN / "classifier.keras", TARGET)
 
 
+@pytest.mark.end_to_end
 def test_the_command_takes_address_and_token_from_the_environment():
     with serving() as hub:
         environment = {"HF_ENDPOINT": hub.address, "HF_TOKEN": "hf_mine", "PYTHONPATH": str(ROOT)}

@@ -23,6 +23,7 @@ from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
 
 
+@pytest.mark.end_to_end
 def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     tmp_path, finetuned, caplog
 ):
@@ -119,6 +120,7 @@ def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     assert [last_step(tmp_path / run) for run in ("fine", "pre")] == [1, 1]
 
 
+@pytest.mark.end_to_end
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_pretraining, capsys):
     run = tmp_path / "run"
     shutil.copytree(pretrained, run)
@@ -130,6 +132,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_p
     check_equal(run, pretrained)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.bfloat16
 def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path):
     path = tiny.write_finetuning(tmp_path)

@@ -24,6 +24,7 @@ def shards(tmp_path_factory):
     return folder / "tokens"
 
 
+@pytest.mark.end_to_end
 def test_pre_training_loads_no_more_shards_for_a_late_step(shards, monkeypatch):
     loaded = []
     load = TokenShards.load

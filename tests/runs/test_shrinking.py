@@ -37,6 +37,7 @@ def small(teacher, tmp_path_factory):
     return out
 
 
+@pytest.mark.end_to_end
 def test_the_student_is_a_run_and_a_file(teacher, small):
     config = load_config(small / "config.yaml")
     assert config.distillation.teacher == str(teacher)

@@ -62,6 +62,7 @@ def search(run, trials):
     return study.search(run, trials, "accuracy", {"training data": "a"})
 
 
+@pytest.mark.end_to_end
 def test_the_best_of_all_trials_is_kept(tmp_path, encoder, capsys):
     run, trials = start(tmp_path), Trials(encoder)
     metrics = search(run, trials)
@@ -83,6 +84,7 @@ def test_the_best_of_all_trials_is_kept(tmp_path, encoder, capsys):
     assert RunFolder.open(run.path).config == run.config
 
 
+@pytest.mark.end_to_end
 def test_one_worker_tries_the_same_settings_again(tmp_path, encoder):
     def rows(name, *settings):
         run = start(tmp_path / name, RATE, SEED, "train.weight_decay=[0.0, 0.1]", *settings)
@@ -95,6 +97,7 @@ def test_one_worker_tries_the_same_settings_again(tmp_path, encoder):
     assert rows("third", "search.seed=1") != first
 
 
+@pytest.mark.end_to_end
 def test_a_search_that_was_cut_short_goes_on_with_the_same_trial(tmp_path, encoder):
     undisturbed = start(tmp_path / "undisturbed")
     search(undisturbed, Trials(encoder))
@@ -130,6 +133,7 @@ def test_a_finished_search_may_have_more_trials_but_no_other_range(tmp_path, enc
         start(tmp_path, RATE.replace("0.1", "0.2"), SEED)
 
 
+@pytest.mark.end_to_end
 def test_trials_behind_the_median_are_pruned(tmp_path, encoder, capsys):
     run = start(tmp_path, trials=14)
     search(run, Trials(encoder))

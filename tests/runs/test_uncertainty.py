@@ -32,6 +32,7 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.end_to_end
 def test_a_run_calibrates_on_its_dev_data(runs, capsys, monkeypatch):
     metrics = json.loads((runs / "one" / "metrics.json").read_text())
     assert metrics["temperature"] == bert_tf.load(runs / "one").temperature != 1
@@ -56,6 +57,7 @@ def test_one_label_on_dev_data_shows_before_training(runs, capsys):
     assert not [*(runs / "none").glob("checkpoints/step-*")]
 
 
+@pytest.mark.end_to_end
 def test_two_runs_are_compared_row_by_row(runs, monkeypatch, capsys):
     monkeypatch.setattr(uncertainty, "RESAMPLES", 50)
     report([runs / "one", runs / "other"], runs / "page.md")

@@ -81,6 +81,7 @@ def test_adapters_of_peft_compute_the_same_and_are_written_as_peft_does(name, tm
     assert all(np.allclose(before[each], after[each], atol=1e-6) for each in there)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_head_and_low_rank_updates_are_trained_and_nothing_else(name, tmp_path):
     x, y = LEARNERS[name]
@@ -127,6 +128,7 @@ def test_targets_and_frozen_layers_are_honoured(tmp_path):
     assert fields["target_modules"] == modules and fields["modules_to_save"] == ["classifier"]
 
 
+@pytest.mark.end_to_end
 def test_only_what_is_trained_is_in_the_optimizer_and_what_is_saved_meanwhile_is_merged(tmp_path):
     model = objects.classifier()
     answers, counts = [], []
@@ -153,6 +155,7 @@ def test_only_what_is_trained_is_in_the_optimizer_and_what_is_saved_meanwhile_is
     assert answers[1][0]["probability"] == pytest.approx(answers[2][0]["probability"], abs=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_memory_can_be_saved_as_usual_and_a_compiled_model_keeps_its_optimizer():
     found = []
     for options in ({}, {"rematerialize": True, "accumulation_steps": 2}):
@@ -168,6 +171,7 @@ def test_memory_can_be_saved_as_usual_and_a_compiled_model_keeps_its_optimizer()
     assert "encoder/embeddings/word_embeddings" in changed(before, model)
 
 
+@pytest.mark.end_to_end
 def test_the_next_fit_starts_from_the_merged_weights(capsys, tmp_path):
     model = objects.classifier()
     last = learn(model, lora=2, epochs=8)["loss"][-1]
@@ -180,6 +184,7 @@ def test_the_next_fit_starts_from_the_merged_weights(capsys, tmp_path):
         model.save_adapter(tmp_path / "adapter")
 
 
+@pytest.mark.end_to_end
 def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     settings = ["train.lora={rank: 2, dropout: 0.1}", "train.epochs=3", "train.keep=best"]
     config = load_config(
@@ -219,6 +224,7 @@ def test_ranks_are_searched(tmp_path):
     assert load_config(tmp_path / "again.yaml").searched == config.searched
 
 
+@pytest.mark.end_to_end
 def test_what_does_not_fit_is_one_sentence(tmp_path):
     model, other = objects.classifier(), objects.classifier(labels=["x", "y"])
     for lora, message in (

@@ -92,6 +92,7 @@ def test_words_have_its_tags():
 ENTITIES = json.loads((FOLDER / "tags" / "entities.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "expected", ENTITIES, ids=lambda each: f"{each['labels'][1]}, {each['aggregation']}"
 )
@@ -123,6 +124,7 @@ def test_questions_have_its_answers():
     assert found["null_odds"] == pytest.approx(null - best, abs=TOLERANCE)
 
 
+@pytest.mark.end_to_end
 def test_offsets_of_answers_are_its_characters():
     model, expected = load("questions", max_length=64, max_question_length=20)
     for each in expected:

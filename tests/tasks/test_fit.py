@@ -147,6 +147,7 @@ def test_rows_of_one_hot_labels_name_all_columns_also_those_that_do_not_occur():
     assert model.labels == ("0", "1", "2")
 
 
+@pytest.mark.end_to_end
 def test_a_generator_is_read_to_its_end(tmp_path):
     model, pairs = tiny.classifier(labels=NAMES), tiny.classifier(labels=NAMES, pair=True)
     model.export(tmp_path / "saved")
@@ -303,6 +304,7 @@ def test_a_model_that_was_compiled_is_trained_as_it_was_compiled():
         model.fit(TEXTS, LABELS, learning_rate=1e-3)
 
 
+@pytest.mark.end_to_end
 def test_a_dataset_of_strings(fitted):
     model = tiny.classifier(labels=["bad", "good"])
     model.fit(dataset(), verbose=0)
@@ -488,6 +490,7 @@ def test_answers_without_offsets(answers):
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.end_to_end
 def test_questions_without_an_answer():
     model = tiny.answerer()
     answers = [*tiny.ANSWERS[:-5], None, float("nan"), "", {}, []]
@@ -547,6 +550,7 @@ def test_tags_without_a_prefix_are_types_too():
     ]
 
 
+@pytest.mark.end_to_end
 def test_what_a_model_does_between_two_fits_changes_neither(tmp_path):
     """Copies of a model, which compute with other networks or settings, leave its metrics alone."""
 

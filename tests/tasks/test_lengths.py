@@ -42,6 +42,7 @@ def test_models_that_read_windows_cut_nothing():
         assert make().count_cut([[LONG]]) == 0
 
 
+@pytest.mark.end_to_end
 def test_what_is_cut_is_said_once_in_each_call(capsys):
     model = tiny_objects.classifier(max_length=8)
     texts, labels = [LONG, SHORT] * 2, ["good", "bad"] * 2
@@ -122,6 +123,7 @@ def test_a_check_writes_nothing(arguments, told, capsys):
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("form", ["huggingface", "tf1", "model_garden", "sentence_transformers"])
 def test_every_format_says_once_what_it_ignores(tmp_path, capsys, form):
     make = tiny_objects.embedder if form == "sentence_transformers" else tiny_objects.regressor

@@ -91,6 +91,7 @@ def made_task(rows, seed):
     return [" ".join([*source.choices(words, k=40), label]) for label in labels], labels
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("long_text", ["truncate", "head_and_tail", "windows"])
 def test_an_answer_at_the_end_of_a_text_is_learned_by_what_reads_it(long_text):
     settings = {"window_pooling": "max"} if long_text == "windows" else {}
@@ -103,6 +104,7 @@ def test_an_answer_at_the_end_of_a_text_is_learned_by_what_reads_it(long_text):
     assert accuracy < 0.7 if long_text == "truncate" else accuracy > 0.95
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "name",
     [*ALIKE, *(pytest.param(each, marks=pytest.mark.slow) for each in MODELS if each not in ALIKE)],
@@ -165,6 +167,7 @@ def test_the_command_line_answers_alike(tmp_path, capsys):
     assert "1 of 2 inputs have more than 3 windows (max_windows); the ends of" in said.err
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("pooling", "pair"),
     [
@@ -234,6 +237,7 @@ def test_what_lies_beyond_the_most_windows_is_counted_and_has_no_effect(capsys):
     assert pairs.count_cut([["cat " * 7], ["dog " * 13]]) == 1
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("inputs", [pytest.param("ids", marks=pytest.mark.slow), "strings"])
 def test_head_and_tail_reads_both_ends_everywhere(tmp_path, capsys, inputs):
     model = tiny_objects.classifier(
@@ -277,6 +281,7 @@ def test_memory_is_bounded_by_chunks_of_windows():
     assert sum(seen) == 3_332 + 1 and max(seen) * LENGTH <= 2**14
 
 
+@pytest.mark.end_to_end
 def test_a_student_learns_from_a_teacher_that_reads_windows():
     teacher = classifier(window_pooling="attention")
     student = teacher.student(1)
@@ -315,6 +320,7 @@ def test_bad_settings_are_refused_in_one_sentence(make, settings, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "name",
     ["ranking", *(pytest.param(each, marks=pytest.mark.slow) for each in ("attention", "pairs"))],
@@ -352,6 +358,7 @@ def test_a_litert_file_of_other_windows_is_refused(tmp_path):
             classifier(**settings).export(tmp_path / "m.tflite", format="litert", **options)
 
 
+@pytest.mark.end_to_end
 def test_a_run_reads_windows_and_a_later_one_starts_from_it(tmp_path, capsys):
     for split, rows in (("train", 32), ("dev", 8)):
         pairs = zip(*made_task(rows, seed=rows), strict=True)

@@ -47,6 +47,7 @@ def left():
     return {"alive": len(alive), "functions": len(functions), "gradients": len(registry)}
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("name", "use"),
     [

@@ -103,6 +103,7 @@ def commands(environment, *each) -> list[str]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.end_to_end
 def test_its_keys_are_in_the_schema(finished):
     _, schema, _ = finished
     keys = schema["$defs"]["StarRatingData"]["properties"]

@@ -185,6 +185,7 @@ def test_the_names_of_classes_are_those_of_the_data_set(tmp_path):
     assert model.labels == ("b", "a", "c")
 
 
+@pytest.mark.end_to_end
 def test_tables_are_learned_from_evaluated_and_asked():
     # The columns of all packages are compared in tests/data/test_arrow.py.
     table = datasets.Dataset.from_dict({"text": TEXTS, "stars": NAMES})
@@ -210,6 +211,7 @@ def test_rows_can_be_divided():
     assert (values_of(first)[0], values_of(last)[0]) == ([TEXTS[:3]], [TEXTS[3:]])
 
 
+@pytest.mark.end_to_end
 def test_an_export_answers_a_table_as_its_model_does(tmp_path):
     model = model_of("pair")
     model.fit((TEXTS, TEXTS[::-1]), NAMES, verbose=0)

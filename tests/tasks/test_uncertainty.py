@@ -82,6 +82,7 @@ def slow(names, *fast):
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", slow(CASES, "classes"))
 def test_a_calibrated_model_answers_alike_everywhere(name, tmp_path):
     make, x, y, probabilities = CASES[name]
@@ -140,6 +141,7 @@ def test_yaml_has_the_key_where_the_model_calibrates():
             assert has_key == family.model_class().calibrates, family.name
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", slow(["classes", "choices", "zero-shot"], "zero-shot"))
 def test_an_unsure_model_abstains_everywhere(name, tmp_path, capsys):
     if name == "zero-shot":
@@ -185,6 +187,7 @@ def test_an_unsure_model_abstains_everywhere(name, tmp_path, capsys):
         assert found == [nothing if each is None else each for each in expected]
 
 
+@pytest.mark.end_to_end
 def test_options_of_one_call_on_the_command_line(tmp_path, capsys):
     make, x, y, _ = CASES["tags"]
     tagger = fitted(make, x, y)
@@ -238,6 +241,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("name", slow([*CASES, *OTHERS], "labels", "answers", "spans"))
 def test_every_metric_has_an_interval(name, few_samples, caplog):
     make, x, y, *_ = (CASES | OTHERS)[name]

@@ -65,6 +65,7 @@ def read(path):
     return [row["text"] for row in rows], [row["label"] for row in rows]
 
 
+@pytest.mark.end_to_end
 def test_classification(checkpoint, tmp_path):
     tiny.write_labelled(tmp_path)
     of_run, metrics = run(tmp_path, checkpoint, "classification", "format: tsv")

@@ -29,6 +29,7 @@ def opened(lite):
     return lambda family: lite(family, **SETTINGS.get(family, {}))
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_file_answers_any_text_as_the_model_does(models, opened, path, monkeypatch, family):
     model, file = models(family), opened(family)

@@ -155,6 +155,7 @@ def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
     assert all("error" in answer for answer in found), found
 
 
+@pytest.mark.end_to_end
 def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "bert_tf")
     cased = Tokenizer([*tiny.VOCABULARY, "Cat"], lower_case=False)

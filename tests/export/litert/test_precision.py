@@ -38,6 +38,7 @@ def answered(model, tmp_path_factory):
     return answer
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("precision", "share", "off"), [("float16", 0.62, 2e-3), ("int8", 0.45, 3e-2)]
 )
@@ -48,6 +49,7 @@ def test_weights_take_less_space(answered, precision, share, off):
     np.testing.assert_allclose(found, expected, atol=off)
 
 
+@pytest.mark.end_to_end
 def test_fixed_ranges_are_found_on_texts(answered):
     exact, expected = answered("float32")
     file, found = answered("fixed", precision="int8", calibration=TEXTS)
@@ -55,6 +57,7 @@ def test_fixed_ranges_are_found_on_texts(answered):
     np.testing.assert_allclose(found, expected, atol=5e-2)
 
 
+@pytest.mark.end_to_end
 def test_products_compute_in_int8_within_the_ranges_of_the_texts(answered):
     file, _ = answered("fixed", precision="int8", calibration=TEXTS)
     other, _ = answered("other", precision="int8", calibration=["fish"])

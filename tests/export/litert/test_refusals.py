@@ -22,6 +22,7 @@ def file(lite_file):
     return lite_file("multi_label")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -65,6 +66,7 @@ def test_options_of_another_format_are_named(model, tmp_path, format, option):
         model.export(tmp_path / "model.tflite", format=format, **option)
 
 
+@pytest.mark.end_to_end
 def test_a_text_longer_than_the_longest_row_is_cut(model, tmp_path, capsys):
     model.export(tmp_path / "short.tflite", format="litert", lengths=[6, 8])
     short = bert_tf.load(tmp_path / "short.tflite")
@@ -117,6 +119,7 @@ def test_prompts_that_do_not_count_have_no_input(tmp_path):
         tiny_objects.embedder(**prompts).export(tmp_path / "model.tflite", format="litert")
 
 
+@pytest.mark.end_to_end
 def test_more_masks_than_a_file_fills(lite):
     file = lite("mlm")
     assert len(file.predict("the [MASK] " * 15, verbose=0)) == 15
@@ -171,6 +174,7 @@ def test_a_calibration_file_without_texts(model, tmp_path, content, said):
         )
 
 
+@pytest.mark.end_to_end
 def test_the_command_writes_a_file_and_asks_it(model, tmp_path, capsys):
     model.save(tmp_path / "model.keras")
     (tmp_path / "texts.txt").write_text("the cat sat\na dog ran\n")
@@ -181,6 +185,7 @@ def test_the_command_writes_a_file_and_asks_it(model, tmp_path, capsys):
     assert capsys.readouterr().out.count('"label"') == 2
 
 
+@pytest.mark.end_to_end
 def test_vectors_of_a_file_of_texts(models, lite_file, tmp_path):
     (tmp_path / "texts.txt").write_text("the cat sat\na dog\nfish on the mat under the tree .\n")
     paths = [lite_file("embedding"), *(tmp_path / name for name in ("texts.txt", "vectors.npy"))]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 import tensorflow_text
 from ai_edge_litert.interpreter import InterpreterWithCustomOps
 
@@ -26,6 +27,7 @@ assert not {"tensorflow", "keras", "bert_tf"} & set(sys.modules)
 """
 
 
+@pytest.mark.end_to_end
 def test_litert_alone_gives_the_answers(models, lite_file):
     model = models("multi_label")
     files = [lite_file("multi_label"), lite_file("multi_label", precision="int8")]
@@ -43,6 +45,7 @@ def test_litert_alone_gives_the_answers(models, lite_file):
         np.testing.assert_allclose(json.loads(line), expected, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_litert_takes_the_operations_of_text(models, lite_file):
     operations = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
     path = str(lite_file("classification", inputs="strings"))

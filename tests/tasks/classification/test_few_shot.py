@@ -31,6 +31,7 @@ def test_there_are_as_many_pairs_of_equal_labels_as_of_different_ones():
     assert len(alike) == 6 and alike.sum() == 3
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("several", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_classifier_learns_from_few_texts_and_is_exported(several, tmp_path):
     keras.utils.set_random_seed(0)
@@ -64,6 +65,7 @@ def test_a_classifier_learns_from_few_texts_and_is_exported(several, tmp_path):
                 assert other["probabilities"][label] == pytest.approx(probability, abs=1e-4), name
 
 
+@pytest.mark.end_to_end
 def test_without_an_embedder_the_mean_is_pooled_and_an_adapter_may_be_trained(tmp_path, capsys):
     clf = objects.classifier()
     before = clf.encoder.embeddings.weights[0].numpy()
@@ -75,6 +77,7 @@ def test_without_an_embedder_the_mean_is_pooled_and_an_adapter_may_be_trained(tm
     assert [each["label"] for each in clf.predict(["cat", "dog"])] == ["a", "b"]
 
 
+@pytest.mark.end_to_end
 def test_a_run_from_yaml(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     settings = ["train.few_shot=true", "train.epochs=1", "data.train_rows=8"]

@@ -42,6 +42,7 @@ def test_the_labelled_diagnostic_set_is_scored_by_its_own_metric(mnli):
     assert list(metrics) == ["mcc", "accuracy", "loss"]
 
 
+@pytest.mark.end_to_end
 def test_predictions_for_test_files_have_the_names_and_words_of_the_server(mnli):
     folder, _ = mnli
     written = folder / "run" / "predictions"

@@ -30,6 +30,7 @@ def learned():
     return model, history.history
 
 
+@pytest.mark.end_to_end
 def test_it_learns_from_texts_alone(learned):
     model, history = learned
     after = model.evaluate(TEXTS, batch_size=5)

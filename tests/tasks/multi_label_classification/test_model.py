@@ -99,6 +99,7 @@ def test_a_checkpoint_that_does_not_say_so_is_opened_as_one(trained, tmp_path):
     np.testing.assert_allclose(model(inputs), trained(inputs), atol=1e-6)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("ragged", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_dataset_of_strings_is_learned_from(ragged):
     model = tiny.multi_labeller(labels=["cat", "dog", "swims"])

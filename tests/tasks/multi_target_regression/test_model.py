@@ -87,6 +87,7 @@ def write_files(folder, names=("train", "dev")):
     return write_config(folder, "multi_target_regression", data, epochs=1)
 
 
+@pytest.mark.end_to_end
 def test_a_run_writes_a_column_for_each_target(tmp_path):
     write_files(tmp_path)
     write_lines(tmp_path / "test.tsv", ["text", "cat"])

@@ -14,6 +14,7 @@ SECOND = ["on the mat ."] * 8 + ["under the log .", "flew over the tree ."] * 4
 FOLLOWS = [True, False] * 4 + [False, True] * 4
 
 
+@pytest.mark.end_to_end
 def test_it_learns_what_follows():
     model = tiny.follower()
     model.fit((FIRST, SECOND), FOLLOWS, epochs=60, learning_rate=1e-2, seed=0, verbose=0)

@@ -43,6 +43,7 @@ def test_a_label_is_the_most_probable_one():
     np.testing.assert_allclose(scores, [[1 / (1 + np.exp(-2)), 0.5]], atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_words_are_judged_by_their_first_piece_where_it_has_most_context(model, tokenizer):
     texts = [["the", "unable", "cat", "a", "b", "c", "cafe", "'"] * 2, ["t"], []]
     words = tf.ragged.constant(texts)

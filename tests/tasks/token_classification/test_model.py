@@ -210,6 +210,7 @@ def test_training_rows_are_sentences(tmp_path):
     assert (labels >= 0).sum() == sum(map(len, sentences.column("words")))
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("tags", "entities"),
     [
@@ -275,6 +276,7 @@ def test_sets_without_prefixes_are_scored_by_entity_and_parts_of_speech_by_word(
     assert (found["f1_A"], found["f1_C"]) == (pytest.approx(0.8), 1.0)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "tag",
     [

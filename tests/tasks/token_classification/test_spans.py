@@ -47,6 +47,7 @@ def spans_of(answers):
     return [[{key: each[name] for key, name in names.items()} for each in row] for row in answers]
 
 
+@pytest.mark.end_to_end
 def test_a_span_inside_of_a_word_is_learned_and_exported(trained, tmp_path):
     assert trained.split_punctuation is True
     answers = trained.predict(TEXTS)
@@ -76,6 +77,7 @@ def test_a_span_inside_of_a_word_is_learned_and_exported(trained, tmp_path):
         assert other.predict(TEXTS[0], aggregation="mean")[0]["end"] == 13
 
 
+@pytest.mark.end_to_end
 def test_words_that_a_span_still_cuts_are_not_trained_on(capsys):
     model = tagger(split_punctuation=False)
     rows = ["the jvc/3", "jvc/21 sat", "3/jvc cat", "jvc-the the"]
@@ -137,6 +139,7 @@ def test_mistakes_are_named_with_row_and_text(spans, message):
         tagger().fit(["jvc", "the cat"], [[span(0, 3)], spans])
 
 
+@pytest.mark.end_to_end
 def test_what_does_not_fit_a_model_is_refused(trained):
     with pytest.raises(
         UserError, match="row 0, word 1: entities of type 'dog' are not in the training"
@@ -236,6 +239,7 @@ def test_mistakes_in_files_are_named_with_the_line(fields, message, tmp_path):
         read_spans(path)
 
 
+@pytest.mark.end_to_end
 def test_a_run_learns_from_spans(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     lines = [json.dumps({"text": t, "spans": s}) + "\n" for t, s in zip(TEXTS, SPANS, strict=True)]

@@ -1,6 +1,7 @@
 """Windows of tagged words hold each label once, at the first piece of its word."""
 
 import numpy as np
+import pytest
 
 from bert_tf import Encoder, TokenClassifier, Tokenizer
 from bert_tf.tasks.token_classification.tagged_sentences import TaggedWindows
@@ -26,6 +27,7 @@ def test_batches_hold_labels_at_first_pieces_and_nowhere_else():
     assert labels.dtype == np.int32
 
 
+@pytest.mark.end_to_end
 def test_every_word_of_long_texts_is_trained_exactly_once():
     # More texts than are cut at a time.
     texts = [["unable", "cat", "a"] * (1 + i % 7) for i in range(300)]

@@ -21,6 +21,7 @@ def model():
     return bert_tf.ZeroShotClassifier.from_checkpoint(FOLDER)
 
 
+@pytest.mark.end_to_end
 def test_answers_are_those_of_transformers(model):
     # The pipeline of transformers 5.24.0 with torch 2.13.0; see tests/fixtures/make_zero_shot.py.
     for case in json.loads((FOLDER / "expected.json").read_text()):
@@ -32,6 +33,7 @@ def test_answers_are_those_of_transformers(model):
     assert model.max_length == 24  # of the tokenizer's files
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("multi_label", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_settings_are_kept_wherever_the_model_goes(model, tmp_path, multi_label):
     settings = {"multi_label": multi_label, "hypothesis_template": "text about {}"}
@@ -94,6 +96,7 @@ def test_any_order_of_the_labels_and_two_of_them():
         assert made.score(logits[:, : len(labels)], True).numpy() == [score]
 
 
+@pytest.mark.end_to_end
 def test_what_is_refused(model, tmp_path):
     opened = bert_tf.ZeroShotClassifier.from_checkpoint
     heads = FIXTURES / "huggingface_heads"
@@ -121,6 +124,7 @@ def test_what_is_refused(model, tmp_path):
     assert "reads pairs" in refusal(opened, FOLDER, pair=False)
 
 
+@pytest.mark.end_to_end
 def test_it_has_a_page(tmp_path):
     tiny.zero_shot().save(tmp_path / "model.keras")
     rows = [{"text": "the cat", "candidates": ["sat", "<b>ran</b>"]}]
