@@ -296,7 +296,7 @@ class Server:
             if servable.kind != "Reranker":
                 kind = servable.kind or "model of no task"
                 raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
-            activation = servable.task.settings.get("activation")
+            activation = servable.settings.get("activation")
             if raw and activation == "sigmoid":
                 raise UserError(
                     f"{servable.name} returns the sigmoid of its scores; raw_scores requires "
@@ -483,7 +483,7 @@ def _shortened(vectors: np.ndarray, dimensions: int | None, servable: Servable) 
             "to that many, of float32 only"
         )
     vectors = vectors[:, :dimensions]
-    if servable.task.settings.get("normalize"):
+    if servable.settings.get("normalize"):
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
 

@@ -187,6 +187,10 @@ class Servable(Answers):
         except UserError:
             return None
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.task.settings
+
     def description(self) -> dict[str, Any]:
         """What the page and other clients have to know to ask, as JSON data."""
         specs = self.signatures.get("serving_default", {})
@@ -207,7 +211,7 @@ class Servable(Answers):
             "signatures": sorted(self.signatures),
             "max_length": max(record.lengths) if record else None,
             "precision": record.precision if record else None,
-            "vectors": self.task.settings.get("vectors"),
+            "vectors": self.settings.get("vectors"),
         }
 
     def count_tokens(self, texts: Sequence[str]) -> int:
@@ -226,7 +230,7 @@ class Servable(Answers):
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
-        settings, most = self.task.settings, max(record.lengths)
+        settings, most = self.settings, max(record.lengths)
         form = settings.get("hypothesis_template", "{}")
         found: dict[str, list[list[str]]] = {}
         for name, value in row.items():
