@@ -112,11 +112,20 @@ class EncoderModel(keras.Model):
         with without_retracing_notice():
             return super().fit(*args, **kwargs)
 
-    evaluate = without_retracing_notice()(keras.Model.evaluate)
-    predict = without_retracing_notice()(keras.Model.predict)
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        with without_retracing_notice():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        with without_retracing_notice():
+            return super().predict(*args, **kwargs)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `export`, a SavedModel that takes ids; it cannot find the signature by itself."""
+        """Keras's `export`, a SavedModel that takes ids.
+
+        Raises:
+            UserError: there is no `input_signature`; Keras cannot find one by itself.
+        """
         if "input_signature" not in kwargs:
             raise UserError(
                 "exporting a model that takes ids requires an input_signature; to serve strings, "
