@@ -65,6 +65,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.end_to_end
 def test_vectors_are_those_of_predict_in_the_order_of_the_texts(embedder, model, texts, tmp_path):
     out = tmp_path / "vectors.npy"
     assert main(["embed", model, texts, "--out", str(out), "--batch-size", "4"]) == 0

@@ -32,6 +32,7 @@ def mine(model, data, out, *options):
     return main(["mine", model, "--data", data, "--out", str(out), *options])
 
 
+@pytest.mark.end_to_end
 def test_the_file_is_read_by_embedders_and_rerankers(model, pairs, tmp_path):
     out = tmp_path / "mined.jsonl"
     assert mine(model, pairs, out, "--negatives", "2") == 0
@@ -53,6 +54,7 @@ def test_the_file_is_read_by_embedders_and_rerankers(model, pairs, tmp_path):
     assert rows.targets == [(1.0, 0.0, 0.0)] * 4
 
 
+@pytest.mark.end_to_end
 def test_questions_without_enough_negatives_are_counted(model, pairs, tmp_path, capsys):
     out = tmp_path / "mined.jsonl"
     # Of the first question, two of four passages are answers.

@@ -215,6 +215,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.end_to_end
 def test_a_name_on_the_hub_goes_through_its_endpoint(tmp_path, data_set):
     pq.write_table(data_set.data.table, tmp_path / "a.parquet")
     streams = ["stream://org/films/train[:2]", "stream://org/films@main/train"]

@@ -122,6 +122,7 @@ def by_session(folder):
     return lambda name, inputs: ask(name, **inputs)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("way", "family", "settings"),
     [

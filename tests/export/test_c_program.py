@@ -63,6 +63,7 @@ def compare(said, answers):
             np.testing.assert_allclose(np.array(values, float), value.numpy().ravel(), atol=1e-5)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("family", "settings", "signature"),
     [

@@ -35,6 +35,7 @@ def served(models, loaded, lite):
     return serve
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("way", WAYS)
 def test_equal_passages_are_ranked_in_their_order(served, way):
     serve = served("reranking", way)
@@ -48,6 +49,7 @@ def test_equal_passages_are_ranked_in_their_order(served, way):
         assert [place for place in order if place in same] == same
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("way", WAYS)
 def test_the_first_of_equal_choices_is_chosen(served, way):
     serve = served("multiple_choice", way)

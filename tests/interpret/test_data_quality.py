@@ -202,6 +202,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("task", FAMILIES)
 def test_every_family(task, tmp_path, capsys):
     data, ending, text, long, label = FAMILIES[task]

@@ -7,6 +7,7 @@ from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 
 
+@pytest.mark.end_to_end
 def test_explanations_are_arrays_and_a_picture():
     model = tiny.classifier(labels=["bad", "good"])
     found = model.explain("the cat sat .")
@@ -44,6 +45,7 @@ def test_tags_and_answers_are_explained():
     assert asked.attention.shape == (1, 2, 8, 8)
 
 
+@pytest.mark.end_to_end
 def test_a_model_without_a_single_output_shows_its_attention():
     gap = tiny.filler().explain("the [MASK] sat")
     assert gap.tokens[2] == "[MASK]" and gap.offsets.tolist()[2] == [4, 10]

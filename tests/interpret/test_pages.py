@@ -88,6 +88,7 @@ def inspected(request, tmp_path_factory):
     return request.param, run, (run / "inspect.html").read_text()
 
 
+@pytest.mark.end_to_end
 def test_the_page_shows_the_dev_data(inspected):
     kind, _, page = inspected
     assert [each for each in Parsed(page).headings if each in SECTIONS[kind]] == SECTIONS[kind]
@@ -260,6 +261,7 @@ def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     assert "no dev data to show; give texts with --text-a and --text-b" in capsys.readouterr().err
 
 
+@pytest.mark.end_to_end
 def test_tags_that_are_no_entities_are_shown_too(tmp_path):
     labels, tagger = ["NOUN", "VERB", "DET"], tmp_path / "tagger.keras"  # none of them is O
     tiny_objects.tagger(labels=labels).save(tagger)

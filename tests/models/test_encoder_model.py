@@ -94,6 +94,7 @@ def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
     assert any("more" in weight.path for weight in model.trainable_weights)
 
 
+@pytest.mark.end_to_end
 def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
     tokenizer = tiny.tokenizer()
     TenTimes(Encoder(CONFIG), tokenizer).export(tmp_path / "out")

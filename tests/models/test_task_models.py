@@ -155,6 +155,7 @@ def cases() -> dict[str, tuple]:
     }
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("case", "ways"),
     [

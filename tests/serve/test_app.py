@@ -19,6 +19,8 @@ from bert_tf.serve.models import Source
 from tests.serve import served
 from tests.serve.test_rest import FAMILIES, HALF, close, posted
 
+pytestmark = pytest.mark.end_to_end
+
 PREDICT = f"{HALF}:predict"
 
 

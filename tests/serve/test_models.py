@@ -16,6 +16,8 @@ from bert_tf.serve.batching import BatchQueue
 from bert_tf.serve.models import Models, NotFound, NotReady, Servable, Source, sources
 from tests.serve import served
 
+pytestmark = pytest.mark.end_to_end
+
 CONFIGURATION = Path(__file__).parents[2] / "serving" / "models.config"
 ROW = {"instances": [1.0]}
 

@@ -16,6 +16,8 @@ import bert_tf
 from serving import rest_client
 from tests.serve import served
 
+pytestmark = pytest.mark.end_to_end
+
 FAMILIES = [
     *("reviews", "topics", "stars", "prices", "endings", "rank", "zero", "vec", "qa", "tags"),
     *("gaps", "next"),

@@ -34,6 +34,7 @@ def lines_until(process, text):
     raise AssertionError("".join(lines))
 
 
+@pytest.mark.end_to_end
 def test_sigterm_lets_requests_end_and_the_process_ends_with_143(exports):
     process = started(exports["reviews"], f"half={exports['half_plus_two']}")
     try:
@@ -62,6 +63,7 @@ def test_sigterm_lets_requests_end_and_the_process_ends_with_143(exports):
         process.kill()
 
 
+@pytest.mark.end_to_end
 def test_a_damaged_model_ends_the_process_with_one_sentence(exports, tmp_path):
     shutil.copytree(exports["half_plus_two"], tmp_path / "half")
     graph = tmp_path / "half" / "123" / "saved_model.pb"

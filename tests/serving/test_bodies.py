@@ -29,6 +29,7 @@ def form(value):
     return type(value).__name__
 
 
+@pytest.mark.end_to_end
 def test_the_page_shows_what_exports_answer(models):
     assert [url.rsplit("/")[-1] for url, *_ in SHOWN] == ["reviews:predict", "endings:predict"]
     for url, request, response in SHOWN:

@@ -523,6 +523,7 @@ def test_tags_of_every_scheme_become_iob2(tags, iob2):
     assert [list(each) for each in rows.targets] == [iob2] * 3
 
 
+@pytest.mark.end_to_end
 def test_entities_and_tags():
     model = tiny.tagger()
     options = {"batch_size": 8, "learning_rate": 1e-2, "verbose": 0}

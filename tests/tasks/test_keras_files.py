@@ -40,6 +40,7 @@ def check_equal(one, other):
     np.testing.assert_allclose(*logits, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     "file",
     [

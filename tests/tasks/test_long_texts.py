@@ -154,6 +154,7 @@ def test_all_ways_of_asking_agree(name, tmp_path):
         np.testing.assert_allclose(of_ids, np.atleast_1d(each), atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_the_command_line_answers_alike(tmp_path, capsys):
     model = classifier(max_windows=3)
     model.save(tmp_path / "model.keras")

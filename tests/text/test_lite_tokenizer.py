@@ -205,6 +205,7 @@ def assert_operations_are_known(operations: set[str]) -> None:
     assert known <= custom <= known | {"FastBertNormalize", "TFText>ByteSplitByOffsets"}
 
 
+@pytest.mark.end_to_end
 def test_pairs_in_a_file():
     tokenizer = tokenizer_of(True)
     texts = lite_texts()
@@ -226,6 +227,7 @@ def test_single_texts_in_a_file():
         assert_same(run(text), preprocess([text]), text)
 
 
+@pytest.mark.end_to_end
 def test_questions_in_a_file():
     tokenizer = tokenizer_of(True)
     texts = lite_texts()

@@ -125,6 +125,7 @@ def tokenizer_of(name: str, **settings: Any) -> Tokenizer:
     return Tokenizer([*SPECIAL, *VOCABULARIES[name]], **settings)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(("name", "settings", "text", "expected"), GOLDEN)
 def test_ids_and_offsets_are_those_of_hugging_faces_tokenizers(name, settings, text, expected):
     tokenizer = tokenizer_of(name, **settings)

@@ -58,6 +58,7 @@ def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev
         assert len(layout[1][part]) == len(shards)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("in_bucket", [False, True])
 def test_workers_write_the_files_that_are_written_here(tmp_path, request, monkeypatch, in_bucket):
     monkeypatch.setattr("bert_tf.data.corpora.shard_writing._BATCH_CHARACTERS", 300)

@@ -34,6 +34,7 @@ def loaded(lite):
     return lambda family: lite(family, inputs="strings")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_are_those_of_the_model(models, loaded, family):
     given = GIVEN.get(family, TEXTS)

@@ -95,6 +95,7 @@ def served(model, tmp_path_factory):
     return bert_tf.load(out)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("form", ["model", "served"])
 def test_texts_get_the_prompt_that_is_named_or_the_default_one(request, form):
     answering = request.getfixturevalue(form)

@@ -40,6 +40,7 @@ def write_scored(folder):
         write_lines(folder / f"{name}.tsv", ["sentence1\tsentence2\tscore", *lines])
 
 
+@pytest.mark.end_to_end
 def test_a_run_learns_pairs_with_scores(tmp_path):
     write_scored(tmp_path)
     write_lines(tmp_path / "test.tsv", ["sentence1\tsentence2", "the cat\tthe dog"])
@@ -72,6 +73,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(tmp_path, monkeypatch)
     check_equal(tmp_path / "run", tmp_path / "whole")
 
 
+@pytest.mark.end_to_end
 def test_a_run_goes_on_with_the_settings_of_an_embedder(tmp_path):
     write_scored(tmp_path)
     settings = {"dense": [{"units": 6}], "prompts": {"q": "the "}, "default_prompt": "q"}

@@ -47,6 +47,7 @@ def test_values_are_those_of_sentence_transformers():
     assert smaller([[0.5]], None, "int8", [[0.5], [0.5]]).numpy().tolist() == [[-128]]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("vectors", "truncate_dim"),
     [
@@ -90,6 +91,7 @@ def test_all_ways_of_asking_agree(model, tmp_path, vectors, truncate_dim):
     assert same(np.load(tmp_path / "vectors.npy"), expected)
 
 
+@pytest.mark.end_to_end
 def test_fit_finds_the_ranges_and_other_weights_have_others():
     model = tiny_objects.embedder()
     model.fit((TEXTS, TEXTS[::-1]), batch_size=2, verbose=0)
@@ -131,6 +133,7 @@ def test_a_calibration_requires_texts(model):
         tiny_objects.embedder().calibrate(["the cat"])
 
 
+@pytest.mark.end_to_end
 def test_an_export_is_asked_for_vectors_by_the_command_line(model, tmp_path, capsys):
     model.save(tmp_path / "m.keras")
     out = tmp_path / "small"

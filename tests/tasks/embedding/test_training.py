@@ -45,6 +45,7 @@ def weights_of(model) -> list[np.ndarray]:
     return [weight.numpy() for weight in model.trainable_weights]
 
 
+@pytest.mark.end_to_end
 def test_a_hundred_steps_are_those_of_sentence_transformers():
     expected = json.loads((FIXTURES / "embedding_training.json").read_text())
     checkpoint = reading.find(FIXTURES / "huggingface_answers" / "pretrained")
@@ -62,6 +63,7 @@ def test_a_hundred_steps_are_those_of_sentence_transformers():
     np.testing.assert_allclose(found, expected["losses"], atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_parts_of_a_batch_give_the_gradient_of_the_whole():
     keras.utils.set_random_seed(0)
     encoder = tiny.encoder(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
@@ -123,6 +125,7 @@ MORE_FORMS = {
 }
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("x", "y", "loss"),
     [

@@ -76,6 +76,7 @@ def test_passages_of_padding_are_last_with_no_score(model):
     np.testing.assert_allclose(scores[0, 1:], scores[2, :2], atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_single_passages_are_learned_with_binary_cross_entropy():
     model = tiny.reranker()
     x, y = pairs()
