@@ -70,7 +70,20 @@ def same_number(rows: Columns) -> Columns:
 
 
 def read_choices(path: Path, file_format: str) -> Columns:
-    """The rows of a file, with as many choices each, and all or no labels; "" and -1 are none."""
+    """The rows of a file, in its order. All have as many choices, and all or none have a label.
+
+    An empty label or -1 means that there is none.
+
+    >>> row = '{"context": "The kettle whistles.", "choices": ["I pour.", "It snows."], "label": 0}'
+    >>> _ = Path("train.jsonl").write_text(row)
+    >>> rows = read_choices(Path("train.jsonl"), "jsonl")
+    >>> rows.values, rows.targets
+    ((['The kettle whistles.'], [['I pour.', 'It snows.']]), [0])
+
+    Raises:
+        UserError: a missing column or key, another number of choices than in the row before, an
+            empty choice, a label that is none of them, no rows; with the line.
+    """
     unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
     reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)
     rows = Columns.of_file(path, ("context", "choices"), reader(path, file_format), unit=unit)
