@@ -27,7 +27,11 @@ class Answers(Protocol):
     """What answers rows by a signature: a task model, or a SavedModel of one."""
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings."""
+        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings.
+
+        Raises:
+            UserError: there is no such signature of strings.
+        """
 
     def signature_names(self) -> tuple[str, ...]:
         """The names of all signatures."""
