@@ -34,7 +34,7 @@ TESTS := $(BIN)/python -m tests.run
 test: $(READY)
 	$(TESTS) -m "not slow and not end_to_end"
 
-# Goes whole ways: trains, exports, asks on the command line, and compares all answers.
+# The end-to-end tests: they train, export, run commands, and compare all answers.
 test-end-to-end: $(READY)
 	$(TESTS) -m "end_to_end and not slow"
 

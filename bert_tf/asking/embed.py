@@ -25,7 +25,8 @@ from bert_tf.io.remote import fetched
 from bert_tf.io.resumable import resumable_file
 
 DTYPES = ("float32", "float16")
-_RANKS, _OUTPUT = {"text": 1}, "embedding"
+_RANKS = {"text": 1}
+_OUTPUT = "embedding"
 
 
 def embed(

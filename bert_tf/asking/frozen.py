@@ -244,9 +244,12 @@ def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> 
     if vocabulary_hash(vocabulary) != description.vocabulary:
         raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
     tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
-    given = description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
-    checkpoint = Checkpoint(local_path(path), *given)
-    if (family := family_at(checkpoint)) is None:
+    no_tensors = tensors.of_arrays({})
+    checkpoint = Checkpoint(
+        local_path(path), description, no_tensors, native.TABLE, lambda: vocabulary
+    )
+    family = family_at(checkpoint)
+    if family is None:
         raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
     with keras.StatelessScope(initialize_variables=False):
         return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

@@ -31,7 +31,8 @@ def mine(
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
     with text_file(out) as file:
-        collection, model = _collection(local_path(data), corpus), load(path)
+        collection = _collection(local_path(data), corpus)
+        model = load(path)
         kind = model.task_class() if hasattr(model, "task_class") else type(model)
         if not issubclass(kind, TextEmbedder):
             raise UserError(

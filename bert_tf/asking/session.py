@@ -182,24 +182,29 @@ def c_library() -> ctypes.CDLL | None:
         for framework in sorted(Path(folder).glob("libtensorflow_framework.so.*")):
             _log_as_python(framework)
         library = ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
-        for kind, names in _RESULTS.items():
-            for name in names.split():
-                getattr(library, name).restype = kind
+        for name, kind in _RESULTS.items():
+            getattr(library, name).restype = kind
         for operations in operation_libraries():
             _checked(library, library.TF_LoadLibrary, os.fsencode(operations))
         return library
     return None
 
 
-# What functions return; the others return an integer.
-_RESULTS: dict[Any, str] = {
-    c_char_p: "TF_Message",
-    c_int64: "TF_Dim",
-    c_size_t: "TF_StringGetSize TF_TensorByteSize",
-    POINTER(_Buffer): "TF_NewBuffer",
-    c_void_p: "TF_AllocateTensor TF_GraphOperationByName TF_LoadLibrary "
-    "TF_LoadSessionFromSavedModel TF_NewGraph TF_NewSessionOptions TF_NewStatus "
-    "TF_StringGetDataPointer TF_TensorData",
+_RESULTS: dict[str, Any] = {
+    "TF_AllocateTensor": c_void_p,
+    "TF_Dim": c_int64,
+    "TF_GraphOperationByName": c_void_p,
+    "TF_LoadLibrary": c_void_p,
+    "TF_LoadSessionFromSavedModel": c_void_p,
+    "TF_Message": c_char_p,
+    "TF_NewBuffer": POINTER(_Buffer),
+    "TF_NewGraph": c_void_p,
+    "TF_NewSessionOptions": c_void_p,
+    "TF_NewStatus": c_void_p,
+    "TF_StringGetDataPointer": c_void_p,
+    "TF_StringGetSize": c_size_t,
+    "TF_TensorByteSize": c_size_t,
+    "TF_TensorData": c_void_p,
 }
 
 
@@ -304,12 +309,16 @@ def _signatures(meta_graph: memoryview) -> Iterator[tuple[str, _Signature]]:
             for side, pair in _fields(definition):
                 if side in (1, 2):  # inputs, outputs
                     key, info = _entry(pair)
-                    found = dict(_fields(info))  # `TensorInfo`: its name, type and shape
-                    axes = [axis for axis, _ in _fields(found.get(3, memoryview(b"")))]
-                    tensor = str(found.get(1, b""), "utf-8"), found.get(2, 0), axes.count(2)
-                    signature[side - 1][key] = _Tensor(*tensor)
+                    signature[side - 1][key] = _tensor(info)
             if not name.startswith("__"):
                 yield name, signature
+
+
+def _tensor(info: memoryview) -> _Tensor:
+    """A serialized `TensorInfo`."""
+    fields = dict(_fields(info))
+    axes = [number for number, _ in _fields(fields.get(3, memoryview(b"")))]
+    return _Tensor(str(fields.get(1, b""), "utf-8"), fields.get(2, 0), axes.count(2))
 
 
 def _entry(pair: memoryview) -> tuple[str, memoryview]:

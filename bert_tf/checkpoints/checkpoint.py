@@ -38,10 +38,13 @@ class LoadReport:
 
     def __str__(self) -> str:
         parts = [f"{len(self.loaded)} weights loaded"]
-        missing, resized = tuple(n for n in self.new if n not in self.resized), self.resized
-        parts += [f"newly initialised: {listed(missing)}"] if missing else []
-        parts += [f"newly initialised: {listed(resized)}, because {self.why}"] if resized else []
-        parts += [f"ignored: {listed(self.ignored)}"] if self.ignored else []
+        missing = tuple(name for name in self.new if name not in self.resized)
+        if missing:
+            parts.append(f"newly initialised: {listed(missing)}")
+        if self.resized:
+            parts.append(f"newly initialised: {listed(self.resized)}, because {self.why}")
+        if self.ignored:
+            parts.append(f"ignored: {listed(self.ignored)}")
         return "; ".join((*parts, *self.notes))
 
 
@@ -72,11 +75,7 @@ class Checkpoint:
         return self.description.encoder
 
     def read_vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces of the checkpoint's vocabulary; None if it has no vocabulary.
-
-        Raises:
-            UserError: the vocabulary is damaged, or its hash is not the one in the description.
-        """
+        """The checked pieces of the checkpoint's vocabulary; None if it has no vocabulary."""
         return self._vocabulary
 
     @functools.cached_property  # what is unusual in it is printed once
@@ -149,9 +148,6 @@ class Checkpoint:
 
         No model is built. A weight that the checkpoint lacks, such as the pooler of a masked
         language model, is in the report's `new`.
-
-        Raises:
-            UserError: a file is damaged, or a tensor is not of floating-point numbers.
         """
         layers = self.encoder.num_hidden_layers
         rows = self.table.rows(self.description.model, layers)
@@ -174,15 +170,7 @@ class Checkpoint:
         of models, or of one whose head it takes (`Head.takes_from`). In a head for another number
         of labels, the layers whose shapes differ keep their random values. If the labels are
         others, the layer with an output for each label keeps its random values. If they are the
-        same labels in another order, its outputs are put in the order of the model's labels.
-
-        Args:
-            model: the model.
-            labels: the names of its classes in the order of the logits, if it has classes.
-
-        Raises:
-            UserError: a file is damaged, a shape does not fit, or the checkpoint has no weights of
-                the encoder.
+        same in another order, its outputs get the order of `labels`, the model's classes.
         """
         variables = names.weight_names(model)
         layers = getattr(model, "encoder", model).config.num_hidden_layers

@@ -115,8 +115,9 @@ def _supplement(folder: Path, form: ModuleType, content: Content) -> None:
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
         plain_json.write(path, fields | {EXTRA_KEY: differing})
-    encoder, settings = differing.get("encoder", {}), description.settings
-    head, warnings = heads.of(description.model), []
+    encoder = differing.get("encoder", {})
+    settings, head = description.settings, heads.of(description.model)
+    warnings = []
     for name in (*_ARITHMETIC, *["masked_lm_head"] * (heads.MASKED_LM in head.pretraining)):
         if name in encoder:
             warnings.append(

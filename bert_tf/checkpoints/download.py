@@ -28,8 +28,10 @@ _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["README.md", "vocab.txt", *keys.files()]
 # Those of bert_tf, and the weights and the vocabulary of KerasHub's presets.
-_OWN_FILES = ["bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"]
-_OWN_FILES += ["assets/tokenizer/vocabulary.txt"]
+_OWN_FILES = [
+    *("bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"),
+    "assets/tokenizer/vocabulary.txt",
+]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
 _FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 

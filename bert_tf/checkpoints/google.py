@@ -83,9 +83,11 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     encoder = encoder_config(sizes(fields), path)
     notes = [*keys.check(path, fields, CONFIG_FILE).values()]
     notes += [f"{len(slots)} slot variables of the optimizer skipped"] if slots else []
-    folder, named = prefix.parent, tensors.renamed(weights)
+    folder = prefix.parent
     description = Description(model, head, encoder).supplemented(fields, path)
     vocabulary = functools.partial(read_beside, folder)
+    named = tensors.renamed(weights)
+    named = tensors.renamed(weights)
     return Checkpoint(folder, description, named, TABLE, vocabulary, tuple(notes)).check()
 
 

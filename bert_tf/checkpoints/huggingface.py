@@ -103,7 +103,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise UserError(
             f"{path}: model_type is {shown(model_type)}; bert_tf reads only {', '.join(MODELS)}"
         )
-    hub, tables = MODELS[model_type], (CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
+    hub = MODELS[model_type]
+    tables = (CONFIG_FILE, f"{CONFIG_FILE} of {model_type}")
     of_keys = keys.check(path, fields, *tables)
     weights = _weights(folder, hub)
     encoder = _encoder(fields, hub, weights, path)
@@ -132,10 +133,15 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         longest = files.max_length() if heads.of(model).pools else None
         most = encoder.max_position_embeddings
         settings = {} if longest is None else {"max_length": min(longest, most)}
-    labels = _labels(fields, head.get("num_classes", 0), path)
-    reading: dict[str, Any] = {"lower_case": files.lower_case(), "tokenizer": files.settings()}
-    description = Description(model, head, encoder, labels=labels, settings=settings, **reading)
-    description = description.supplemented(fields, path)
+    description = Description(
+        model,
+        head,
+        encoder,
+        lower_case=files.lower_case(),
+        labels=_labels(fields, head.get("num_classes", 0), path),
+        tokenizer=files.settings(),
+        settings=settings,
+    ).supplemented(fields, path)
     notes = (*of_keys.values(), *files.notes, *_doubts(fields, hub, model, weights, path))
     return Checkpoint(folder, description, weights, TABLE, files.vocabulary, notes).check()
 

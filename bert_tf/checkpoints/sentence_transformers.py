@@ -44,10 +44,15 @@ _POOLINGS = {
     "weightedmean": "weighted_mean",
     "lasttoken": "last_token",
 }
-# For the same, the ends of keys of older versions, which concatenate the vectors in this order.
-_POOLING_KEYS = (
-    "cls_token max_tokens mean_tokens mean_sqrt_len_tokens weightedmean_tokens lasttoken".split()
-)
+# The keys of older versions -> theirs. The vectors were concatenated in this order.
+_POOLING_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
 
 TABLE = dataclasses.replace(
     huggingface.TABLE,
@@ -113,11 +118,16 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         own = huggingface_weights.open_folder(each)
         weights.append(own.renamed({f"{number + 2}_Dense/{name}": name for name in own.shapes}))
         width = layers[-1]["units"]
-    model, head = _class_of_embedders(), {"dense": layers} if layers else {}
-    reading: dict[str, Any] = {"lower_case": lower_case, "tokenizer": tokenizer}
-    description = Description(model, head, inner.encoder, settings=settings, **reading)
-    description = description.supplemented(config, path)
-    named, notes = tensors.joined(*weights), (*inner.notes, *of_keys.values())
+    description = Description(
+        _class_of_embedders(),
+        {"dense": layers} if layers else {},
+        inner.encoder,
+        lower_case=lower_case,
+        tokenizer=tokenizer,
+        settings=settings,
+    ).supplemented(config, path)
+    named = tensors.joined(*weights)
+    notes = (*inner.notes, *of_keys.values())
     return Checkpoint(folder, description, named, TABLE, inner.vocabulary_there, notes).check()
 
 
@@ -152,7 +162,8 @@ def write_content(folder: Path, content: Content) -> None:
         return place
 
     theirs = {ours: name for name, ours in _POOLINGS.items()}
-    names, width = [theirs[mode] for mode in modes], description.encoder.output_size
+    names = [theirs[mode] for mode in modes]
+    width = description.encoder.output_size
     pooling = {"word_embedding_dimension": width, "include_prompt": settings["include_prompt"]}
     add("Pooling", pooling | {"pooling_mode": names[0] if len(names) == 1 else names})
     named, width = TABLE.write(own, description), width * len(modes)
@@ -227,7 +238,8 @@ def _modules(folder: Path) -> tuple[list[Path], bool, dict[str, str]]:
         table, file = f"{name}/{_MODULE_FILE}", folder / place / _MODULE_FILE
         if table in keys.TABLE:
             notes |= keys.check(file, _fields(file), table)
-    normalize, most = kinds[-1:] == ["Normalize"], embedder.MOST_DENSE
+    most = embedder.MOST_DENSE
+    normalize = kinds[-1:] == ["Normalize"]
     dense = kinds[2 : len(kinds) - normalize]
     if kinds[:2] != ["Transformer", "Pooling"] or {*dense} - {"Dense"}:
         raise UserError(
@@ -263,9 +275,9 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
             )
     modes = fields.get("pooling_mode")
     if modes is None:
-        old = zip(_POOLINGS, _POOLING_KEYS, strict=True)
-        is_on = {n: _field(fields, f"pooling_mode_{key}", bool, False, path) for n, key in old}
-        modes = [name for name in _POOLINGS if is_on[name]] or ["mean"]
+        modes = [
+            name for key, name in _POOLING_KEYS.items() if _field(fields, key, bool, False, path)
+        ] or ["mean"]
     names = [modes] if isinstance(modes, str) else modes
     if not isinstance(names, list) or not all(isinstance(n, str) and n in _POOLINGS for n in names):
         raise UserError(

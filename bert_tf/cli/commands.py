@@ -8,12 +8,15 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.console import print_metrics, stages
 from bert_tf.dependencies import optional, prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
+
+if TYPE_CHECKING:
+    from bert_tf.config.run import RunConfig
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -91,7 +94,11 @@ def pretrain(arguments: argparse.Namespace) -> None:
     bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
     bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker --workers one:2222 other:2222 --worker 0
     """  # noqa: E501
-    _train("pretrain", arguments)
+    loaded = _config("pretrain", arguments)
+    _join_workers(arguments, loaded)
+    from bert_tf import runs
+
+    print_metrics(runs.pretrain(loaded, arguments.out))
 
 
 def adapt(arguments: argparse.Namespace) -> None:
@@ -114,7 +121,11 @@ def finetune(arguments: argparse.Namespace) -> None:
     bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'
     bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy
     """
-    _train("finetune", arguments)
+    loaded = _config("finetune", arguments)
+    _join_workers(arguments, loaded)
+    from bert_tf import runs
+
+    print_metrics(runs.finetune(loaded, arguments.out))
 
 
 def _config(command: str, arguments: argparse.Namespace) -> Any:
@@ -125,27 +136,24 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
     return load_config_for(command, kind, arguments.config, arguments.settings)
 
 
-def _train(command: str, arguments: argparse.Namespace) -> None:
-    """Trains; with --workers TF_CONFIG tells TensorFlow which of the workers this process is."""
-    loaded = _config(command, arguments)
+def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
+    """Sets TF_CONFIG, in which TensorFlow reads which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
         raise UserError("--workers and --worker must be given together; add the missing one")
-    if workers is not None and loaded.train.strategy != "multi_worker":
+    if workers is None:
+        return
+    if loaded.train.strategy != "multi_worker":
         raise UserError(
             "--workers requires train.strategy multi_worker; add --set train.strategy=multi_worker"
         )
-    if workers is not None and not 0 <= number < len(workers):
+    if not 0 <= number < len(workers):
         raise UserError(
             f"--worker is {number}, but --workers has {len(workers)} entries; give a number from "
             f"0 to {len(workers) - 1}"
         )
-    if workers is not None:
-        task = {"type": "worker", "index": number}
-        os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
-    from bert_tf import runs
-
-    print_metrics(getattr(runs, command)(loaded, arguments.out))
+    task = {"type": "worker", "index": number}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
 
 
 def check(arguments: argparse.Namespace) -> None:

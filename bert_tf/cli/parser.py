@@ -471,17 +471,20 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             option("--question TEXT...", "a question on a context"),
             option("--context TEXT...", "the context of a question or of choices"),
             option("--query TEXT...", "a query for passages"),
-            *(
-                option(
-                    f"--{name} TEXT...",
-                    f"the {what} for one {of}; repeat the option for each --{of}",
-                    action="append",
-                )
-                for name, what, of in (
-                    ("choices", "choices", "context"),
-                    ("passages", "passages", "query"),
-                    ("candidates", "labels", "text"),
-                )
+            option(
+                "--choices TEXT...",
+                "the choices for one context; repeat the option for each --context",
+                action="append",
+            ),
+            option(
+                "--passages TEXT...",
+                "the passages for one query; repeat the option for each --query",
+                action="append",
+            ),
+            option(
+                "--candidates TEXT...",
+                "the labels for one text; repeat the option for each --text",
+                action="append",
             ),
             option(
                 "--input FILE",

@@ -29,13 +29,22 @@ Result = TypeVar("Result")
 
 # The kinds of values, and the arguments that have them. A name means the same in every call.
 _KINDS: tuple[tuple[Any, str], ...] = (
-    (bool, "bias_correction decay_after_warmup few_shot freeze include_prompt multi_label"),
-    (bool, "normalize rematerialize skip_nonfinite"),
+    (
+        bool,
+        "bias_correction decay_after_warmup few_shot freeze include_prompt multi_label normalize "
+        "rematerialize skip_nonfinite",
+    ),
     (bool | None, "pair split_punctuation unanswerable"),
-    (Count, "accumulation_steps epochs lstm_units max_answer_length max_question_length n_best"),
-    (Count, "total_steps"),
-    (Count | None, "batch_size max_windows num_hidden_layers steps steps_per_epoch stride top_k"),
-    (Count | None, "truncate_dim validation_batch_size validation_steps version"),
+    (
+        Count,
+        "accumulation_steps epochs lstm_units max_answer_length max_question_length n_best "
+        "total_steps",
+    ),
+    (
+        Count | None,
+        "batch_size max_windows num_hidden_layers steps steps_per_epoch stride top_k truncate_dim "
+        "validation_batch_size validation_steps version",
+    ),
     (Natural, "initial_epoch warmup_steps"),
     (Seed | None, "seed"),
     (Length | None, "max_length"),

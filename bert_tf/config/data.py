@@ -73,14 +73,16 @@ class PretrainingData(Section):
                     f"data.{key} is for data.format {formats[0]}, but that is {self.format}; "
                     f"remove data.{key}"
                 )
-        for key in _OF_EXAMPLES if self.format == "tfrecord" else ():
+        if self.format != "tfrecord":
+            if self.next_sentence and not self.cross_documents:
+                raise ValueError(
+                    "data.cross_documents is for data.next_sentence false; set that, or remove "
+                    "data.cross_documents"
+                )
+            return self
+        for key in _OF_EXAMPLES:
             if not self.is_default(key):
                 raise ValueError(f"data.{key} was chosen when the records were written; remove it")
-        if self.format != "tfrecord" and self.next_sentence and not self.cross_documents:
-            raise ValueError(
-                "data.cross_documents is for data.next_sentence false; set that, or remove "
-                "data.cross_documents"
-            )
         return self
 
 

@@ -12,13 +12,7 @@ from bert_tf.config.data import FinetuningData, PretrainingData
 from bert_tf.config.distillation import DistillationConfig
 from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
 from bert_tf.config.section import Section
-from bert_tf.config.train import (
-    FinetuningTrain,
-    PretrainingTrain,
-    Range,
-    SearchConfig,
-    TrainConfig,
-)
+from bert_tf.config.train import FinetuningTrain, PretrainingTrain, Range, SearchConfig, TrainConfig
 
 PRETRAINING = "pretraining"  # the only task outside the task families: all of them start from it
 FORMAT = 1  # the version of the form of a run folder, which is in its configuration

@@ -93,8 +93,10 @@ class Columns:
         return dataclasses.replace(
             self,
             values=tuple(map(taken, self.values)),
+            targets=taken(self.targets),
+            places=taken(self.places),
+            ids=taken(self.ids),
             weights=None if self.weights is None else self.weights[np.asarray(rows, np.int64)],
-            **{name: taken(getattr(self, name)) for name in ("targets", "places", "ids")},
         )
 
     def first(self, rows: int | None) -> Self:
@@ -122,12 +124,17 @@ class Columns:
     def and_rows(self, more: "Columns") -> Self:
         """These rows, and others of the same kind after them."""
         pairs = zip(self.values, more.values, strict=True)
-        others: dict[str, Any] = {}
-        for name in ("targets", "places", "ids"):
-            first, second = getattr(self, name), getattr(more, name)
-            others[name] = None if first is None or second is None else [*first, *second]
-        values = tuple([*ours, *theirs] for ours, theirs in pairs)
-        return dataclasses.replace(self, values=values, **others)
+        both = (self.targets, more.targets), (self.places, more.places), (self.ids, more.ids)
+        targets, places, ids = (
+            None if first is None or second is None else [*first, *second] for first, second in both
+        )
+        return dataclasses.replace(
+            self,
+            values=tuple([*ours, *theirs] for ours, theirs in pairs),
+            targets=targets,
+            places=places,
+            ids=ids,
+        )
 
     def and_unlabelled(self, more: "Columns") -> Self:
         """These rows, and others after them, whose targets are left out and weigh 0."""

@@ -68,9 +68,13 @@ def _trained(
     return lambda x: in_a_loop(x) if is_worthwhile(x.shape[-1]) else keeping_derivative(x)
 
 
-_KNOWN: dict[str | None, Callable[[tf.Tensor], tf.Tensor]]
-_KNOWN = {"gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh, "relu": tf.nn.relu}
-_KNOWN[None] = tf.identity
+_KNOWN: dict[str | None, Callable[[tf.Tensor], tf.Tensor]] = {
+    None: tf.identity,
+    "gelu": gelu,
+    "gelu_new": gelu_new,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+}
 _TRAINED = {
     "gelu": _trained(False, _with_derivative),
     "gelu_new": _trained(True, _with_derivative_new),

@@ -93,9 +93,12 @@ class SelfAttention(keras.layers.Layer):
             mixed = layout.from_heads(mixed)
         else:
             mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
-        intermediates = {"attention_probabilities": probabilities}
-        intermediates |= {"query": query, "key": key, "value": value}
-        return self.output_projection(mixed, training=training), intermediates
+        return self.output_projection(mixed, training=training), {
+            "attention_probabilities": probabilities,
+            "query": query,
+            "key": key,
+            "value": value,
+        }
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape

@@ -25,13 +25,21 @@ class TransformerBlock(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         dropout, epsilon = config.hidden_dropout_prob, config.layer_norm_eps
         deviation = config.initializer_range
-        heads, rate = config.num_attention_heads, config.attention_probs_dropout_prob
-        self.attention = SelfAttention(heads, rate, deviation, name="attention", **policy)
+        self.attention = SelfAttention(
+            config.num_attention_heads,
+            config.attention_probs_dropout_prob,
+            deviation,
+            name="attention",
+            **policy,
+        )
         self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
         self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
-        hidden, inner, activation = config.hidden_size, config.intermediate_size, config.hidden_act
-        self.intermediate = Linear(inner, activation, deviation, name="intermediate", **policy)
-        self.output_projection = Linear(hidden, None, deviation, name="output", **policy)
+        self.intermediate = Linear(
+            config.intermediate_size, config.hidden_act, deviation, name="intermediate", **policy
+        )
+        self.output_projection = Linear(
+            config.hidden_size, None, deviation, name="output", **policy
+        )
         self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
         self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
 

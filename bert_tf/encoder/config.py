@@ -17,8 +17,13 @@ _SIZES = {
     "large": (24, 1024, 16),
 }
 _VOCABULARIES = {"uncased": 30522, "cased": 28996, "chinese": 21128, "multilingual-cased": 119547}
-_PUBLISHED = [(size, "uncased") for size in _SIZES] + [("base", "cased"), ("large", "cased")]
-_PUBLISHED += [("base", "chinese"), ("base", "multilingual-cased")]
+_PUBLISHED = [
+    *((size, "uncased") for size in _SIZES),
+    ("base", "cased"),
+    ("large", "cased"),
+    ("base", "chinese"),
+    ("base", "multilingual-cased"),
+]
 _PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary in _PUBLISHED}
 
 # What a configuration calls a precision -> Keras's dtype policy.

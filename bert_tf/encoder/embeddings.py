@@ -24,15 +24,20 @@ class Embeddings(keras.layers.Layer):
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", **policy)
         self.projection = None
         if config.embedding_width != config.hidden_size:
-            hidden, deviation = config.hidden_size, config.initializer_range
-            self.projection = Linear(hidden, None, deviation, name="projection", **policy)
+            self.projection = Linear(
+                config.hidden_size, None, config.initializer_range, name="projection", **policy
+            )
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = self.config.embedding_width
 
         def table(name: str, rows: int) -> keras.Variable:
-            start, shape = truncated_normal(self.config.initializer_range), (rows, width)
-            return self.add_weight(name=name, shape=shape, initializer=start, autocast=False)
+            return self.add_weight(
+                name=name,
+                shape=(rows, width),
+                initializer=truncated_normal(self.config.initializer_range),
+                autocast=False,
+            )
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)

@@ -126,9 +126,13 @@ class Encoder(keras.Model):
         self._make_layers()
         self.pooler: Linear | None = None
         if with_pooler:
-            activation, deviation = POOLERS[config.model_type], config.initializer_range
-            options = {"name": "pooler", "dtype": self.dtype_policy}
-            self.pooler = Linear(config.output_size, activation, deviation, **options)
+            self.pooler = Linear(
+                config.output_size,
+                POOLERS[config.model_type],
+                config.initializer_range,
+                name="pooler",
+                dtype=self.dtype_policy,
+            )
         self.build({name: (None, None) for name in INPUTS})
         # Keras passes this on to the layers, which exist only now.
         self.trainable = trainable
@@ -224,8 +228,12 @@ class Encoder(keras.Model):
             tf.cast(inputs[name], tf.int32) for name in ("input_word_ids", "input_type_ids")
         )
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        flat = [layout.flatten(each) for each in (word_ids, positions, type_ids)]
-        tokens = self.embeddings(*flat, training=training)
+        tokens = self.embeddings(
+            layout.flatten(word_ids),
+            layout.flatten(positions),
+            layout.flatten(type_ids),
+            training=training,
+        )
         # To TensorFlow's optimizer, each of the three embeddings has an unknown number of tokens of
         # its own. The reshape leaves one, so that the optimizer fuses the first LayerNorm.
         return tf.reshape(tokens, [-1, self.config.hidden_size])
@@ -309,10 +317,16 @@ class Encoder(keras.Model):
         return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
-        factories = {name: registered_name(each) for name, each in self.factories.items()}
-        own: dict[str, Any] = {"config": self.config.to_dict(), "layout": self.layout}
-        own |= {"with_pooler": self.pooler is not None, "frozen": frozen_layers(self)}
-        return super().get_config() | factories | own
+        return (
+            super().get_config()
+            | {name: registered_name(each) for name, each in self.factories.items()}
+            | {
+                "config": self.config.to_dict(),
+                "layout": self.layout,
+                "with_pooler": self.pooler is not None,
+                "frozen": frozen_layers(self),
+            }
+        )
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:

@@ -100,11 +100,16 @@ def _normalized_sum(
 def _compiled(epsilon: float, dtype: str, dropped: int) -> Callable[..., tf.Tensor]:
     """(x, residual, gamma, beta), and words if any are dropped -> their normalized sum."""
 
-    def function(x: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
-        residual, gamma, beta, *words = others
+    def function(
+        x: tf.Tensor,
+        residual: tf.Tensor,
+        gamma: tf.Tensor,
+        beta: tf.Tensor,
+        words: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         x = tf.cast(x, tf.float32)
-        if words:
-            x = Drawn(words[0], dropped).apply(x)
+        if words is not None:
+            x = Drawn(words, dropped).apply(x)
         return _normalized_sum(x, residual, gamma, beta, epsilon, dtype)
 
     return compiled(function)

@@ -37,8 +37,11 @@ class Linear(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates `kernel` [input_size, units] and `bias` [units]."""
-        shape, initializer = (input_shape[-1], self.units), truncated_normal(self.initializer_range)
-        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=initializer)
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.units),
+            initializer=truncated_normal(self.initializer_range),
+        )
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
@@ -53,8 +56,11 @@ class Linear(keras.layers.Layer):
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        names = ("units", "activation", "initializer_range")
-        return super().get_config() | {name: getattr(self, name) for name in names}
+        return super().get_config() | {
+            "units": self.units,
+            "activation": self.activation,
+            "initializer_range": self.initializer_range,
+        }
 
 
 @custom_gradient

@@ -5,32 +5,28 @@ memory holds the intermediates of one block instead of those of all blocks. Kera
 would draw other dropout the second time.
 """
 
+import contextlib
 import contextvars
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.compat import custom_gradient, stop_recording
 
-# How the dropouts of the block that is being computed draw their seeds.
-_draw: contextvars.ContextVar[Callable[[Callable[[], tf.Tensor]], tf.Tensor]]
-_draw = contextvars.ContextVar("draw", default=lambda draw: draw())
+# The seeds of the block that is being computed, in the order in which its dropouts draw.
+_seeds: contextvars.ContextVar["_Seeds | None"] = contextvars.ContextVar("seeds", default=None)
 
 
 def rematerialized(block: Callable[..., Any]) -> Callable[..., tuple[tf.Tensor, dict]]:
     """A block that computes its intermediates again for the gradient, with the same dropout."""
 
     def call(tokens: tf.Tensor, bias: tf.Tensor, **options: Any) -> tuple[tf.Tensor, dict]:
-        drawn: list[tf.Tensor] = []
+        seeds = _Seeds()
 
         def compute(tokens: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-            before = _draw.set(_in_order(drawn))
-            try:
+            with seeds.again():
                 return block(tokens, bias=bias, **options)[0]
-            finally:
-                _draw.reset(before)
 
         return _computed_again(compute)(tokens, bias), {}
 
@@ -63,17 +59,29 @@ def _computed_again(compute: Callable[..., tf.Tensor]) -> Callable[..., tf.Tenso
 
 def drawn_once(draw: Callable[[], tf.Tensor]) -> tf.Tensor:
     """What `draw` gives; in a block that is computed again, what it gave the first time."""
-    return _draw.get()(draw)
+    seeds = _seeds.get()
+    return draw() if seeds is None else seeds.next(draw)
 
 
-def _in_order(drawn: list[tf.Tensor]) -> Callable[[Callable[[], tf.Tensor]], tf.Tensor]:
-    """Gives one draw after the other, and makes those that are not among the `drawn` yet."""
-    places = itertools.count()
+class _Seeds:
+    """What the dropouts of a block have drawn."""
 
-    def next_draw(draw: Callable[[], tf.Tensor]) -> tf.Tensor:
-        place = next(places)
-        if place == len(drawn):
-            drawn.append(draw())
-        return drawn[place]
+    def __init__(self) -> None:
+        self._drawn: list[tf.Tensor] = []
 
-    return next_draw
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Within this context the block is computed, from its first draw on."""
+        self._place = 0
+        token = _seeds.set(self)
+        try:
+            yield
+        finally:
+            _seeds.reset(token)
+
+    def next(self, draw: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """The next draw."""
+        if self._place == len(self._drawn):
+            self._drawn.append(draw())
+        self._place += 1
+        return self._drawn[self._place - 1]

@@ -23,7 +23,7 @@ _MOST_TOKENS = 4096
 
 
 class Importances(NamedTuple):
-    """What tokens, float32 [tokens], add to an output; [CLS] and [SEP] add 0."""
+    """What each token adds to an output, float32 [tokens]; [CLS] and [SEP] add 0."""
 
     of: str
     values: np.ndarray
@@ -51,8 +51,9 @@ def importances(
     integrals = tf.zeros([len(outputs), *way.shape], way.dtype)
     for first in range(0, points, rows):
         chunk = slice(first, first + rows)
-        both = (tf.constant(each[chunk], way.dtype) for each in (shares, weights))
-        share, weight = (each[:, None, None] for each in both)
+        share, weight = (
+            tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
+        )
         gradients = _gradients(encoder, inputs, start + share * way, score)
         integrals += tf.reduce_sum(weight * gradients, axis=1)
     values = tf.reduce_sum(way * integrals, axis=-1).numpy()

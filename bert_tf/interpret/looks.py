@@ -112,7 +112,7 @@ def attention_maps(encoder: Encoder, inputs: Inputs, places: np.ndarray) -> Atte
 
 
 def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) -> np.ndarray:
-    """Which tokens of an input to show, int [shown]: all, or where they are too many, some.
+    """Which tokens of an input to show, int [shown]: all, or some where there are too many.
 
     Of one text that is a stretch around `focus`; of a pair also the start of the first text.
     """

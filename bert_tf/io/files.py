@@ -25,6 +25,7 @@ _LONGEST_LINE = 2**26
 
 def is_there(path: str | os.PathLike, what: str = "file", most: int = LARGEST) -> bool:
     """Whether there is a file at `path`, or a link to one; `what` names its role in messages.
+
     Anything that is no file, or has more than `most` bytes, is a UserError.
     """
     path = fetched(path, is_file=True)

@@ -34,9 +34,13 @@ class MaskedLMHead(keras.layers.Layer):
     def build(self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]) -> None:
         """Creates the weights for tokens [n, hidden] and a table of [vocab_size, width]."""
         vocab_size, width = table_shape
-        activation, deviation = self._arguments["activation"], self._arguments["initializer_range"]
-        options = {"name": "transform", "dtype": self.dtype_policy}
-        self.transform = Linear(width, activation, deviation, **options)
+        self.transform = Linear(
+            width,
+            self._arguments["activation"],
+            self._arguments["initializer_range"],
+            name="transform",
+            dtype=self.dtype_policy,
+        )
         self.transform.build(tokens_shape)
         self.layer_norm.build((None, width))
         self.output_bias = self.add_weight(
@@ -62,36 +66,36 @@ class MaskedLMHead(keras.layers.Layer):
 class PreTrainer(WeightedModel):
     """The encoder with the two heads it is pre-trained with.
 
-        Called with the encoder's inputs and `masked_lm_positions`, integers [batch, predictions];
-        returns a dict of float32 logits: `masked_lm` [batch, predictions, vocab_size], computed at
-        those positions only, and `next_sentence` [batch, 2] (class 0: the second text follows the
-        first). A left-to-right language model (paper, section 5.1) is the same model: its encoder's
-        attention is "left_to_right", and every position predicts the token after it.
+    Called with the encoder's inputs and `masked_lm_positions`, integers [batch, predictions];
+    returns a dict of float32 logits: `masked_lm` [batch, predictions, vocab_size], computed at
+    those positions only, and `next_sentence` [batch, 2] (class 0: the second text follows the
+    first). A left-to-right language model (paper, section 5.1) is the same model: its encoder's
+    attention is "left_to_right", and every position predicts the token after it.
 
-        The loss is built in; `compile(optimizer)` is enough. `fit` takes (inputs, targets), where
-        targets is a dict of `masked_lm_ids` int32 [batch, predictions], `masked_lm_weights` float32
-        [batch, predictions] (0 at unused places) and `next_sentence_labels` int32 [batch].
+    The loss is built in; `compile(optimizer)` is enough. `fit` takes (inputs, targets), where
+    targets is a dict of `masked_lm_ids` int32 [batch, predictions], `masked_lm_weights` float32
+    [batch, predictions] (0 at unused places) and `next_sentence_labels` int32 [batch].
 
-        Args:
-            encoder: the encoder.
-            next_sentence: whether there is a next sentence head.
+    Args:
+        encoder: the encoder.
+        next_sentence: whether there is a next sentence head.
 
-        Raises:
-    '        UserError: the encoder has parts that are added only after pre-training.
+    Raises:
+        UserError: the encoder has parts that are added only after pre-training.
 
-        >>> import bert_tf
-        >>> config = bert_tf.EncoderConfig(
-        ...     vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
-        ...     intermediate_size=16,
-        ... )
-        >>> model = PreTrainer(bert_tf.Encoder(config))
-        >>> ids = tf.constant([[2, 4, 9, 3]])
-        >>> inputs = {
-        ...     "input_word_ids": ids, "input_mask": tf.ones_like(ids),
-        ...     "input_type_ids": tf.zeros_like(ids), "masked_lm_positions": tf.constant([[1]]),
-        ... }
-        >>> {name: tuple(logits.shape) for name, logits in model(inputs).items()}
-        {'masked_lm': (1, 1, 30), 'next_sentence': (1, 2)}
+    >>> import bert_tf
+    >>> config = bert_tf.EncoderConfig(
+    ...     vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+    ...     intermediate_size=16,
+    ... )
+    >>> model = PreTrainer(bert_tf.Encoder(config))
+    >>> ids = tf.constant([[2, 4, 9, 3]])
+    >>> inputs = {
+    ...     "input_word_ids": ids, "input_mask": tf.ones_like(ids),
+    ...     "input_type_ids": tf.zeros_like(ids), "masked_lm_positions": tf.constant([[1]]),
+    ... }
+    >>> {name: tuple(logits.shape) for name, logits in model(inputs).items()}
+    {'masked_lm': (1, 1, 30), 'next_sentence': (1, 2)}
     """
 
     def __init__(self, encoder: Encoder, next_sentence: bool = True, **kwargs: Any):
@@ -103,8 +107,13 @@ class PreTrainer(WeightedModel):
         self.masked_lm = masked_lm_head(encoder)
         self.next_sentence = None
         if next_sentence:
-            options = {"name": "next_sentence", "dtype": self.dtype_policy}
-            self.next_sentence = Linear(2, None, encoder.config.initializer_range, **options)
+            self.next_sentence = Linear(
+                2,
+                None,
+                encoder.config.initializer_range,
+                name="next_sentence",
+                dtype=self.dtype_policy,
+            )
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -156,11 +165,13 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
             "model.bilstm, and pre-train each direction separately"
         )
     of_keras_hub = config.masked_lm_head == "keras_hub"
-    is_gelu = of_keras_hub or config.model_type == "electra"
-    activation = "gelu" if is_gelu else config.hidden_act
-    epsilon = 1e-5 if of_keras_hub else config.layer_norm_eps
-    options = {"name": "masked_lm", "dtype": encoder.dtype_policy}
-    return MaskedLMHead(activation, config.initializer_range, epsilon, **options)
+    return MaskedLMHead(
+        "gelu" if of_keras_hub or config.model_type == "electra" else config.hidden_act,
+        config.initializer_range,
+        1e-5 if of_keras_hub else config.layer_norm_eps,
+        name="masked_lm",
+        dtype=encoder.dtype_policy,
+    )
 
 
 def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:

@@ -8,12 +8,24 @@ minutes".
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from bert_tf.optimization.base import BertOptimizer
+
+
+class _Numbers(NamedTuple):
+    """Scalars of an update. They keep the rate `given`, whose id stands for it meanwhile."""
+
+    given: tf.Tensor
+    rate: tf.Tensor
+    scaled_rate: tf.Tensor
+    beta_1: tf.Tensor
+    beta_2: tf.Tensor
+    epsilon: tf.Tensor
+    no_power: tf.Tensor
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,27 +70,32 @@ class AdamW(BertOptimizer):
             return
         index, dtype = self.index_of(variable), variable.dtype
         factor, decay = self._factors[index], self._decays[index]
-        key = (id(learning_rate), dtype, factor)
-        _, rate, numbers = self.once(key, lambda: self._numbers(learning_rate, dtype, factor))
+        numbers = self.once(
+            (id(learning_rate), dtype, factor), lambda: self._numbers(learning_rate, dtype, factor)
+        )
         if decay:
-            shrunk = self.once((*key, decay), lambda: rate * decay)
+            shrunk = self.once((id(numbers), decay), lambda: numbers.rate * decay)
             # First `w -= lr decay w`, then the rest: the same except for one rounding. Without the
             # dependency, TensorFlow computes all these products, which are as large as the weights,
             # at the beginning of a step.
             with tf.control_dependencies([gradient]):
                 variable.assign_sub(shrunk * variable)
+        # Given the powers of beta, the operation would correct the rate, but not epsilon.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].value.handle,
             v=self._velocities[index].value.handle,
+            beta1_power=numbers.no_power,
+            beta2_power=numbers.no_power,
+            lr=numbers.scaled_rate,
+            beta1=numbers.beta_1,
+            beta2=numbers.beta_2,
+            epsilon=numbers.epsilon,
             grad=gradient,
-            **numbers,
         )
 
-    def _numbers(
-        self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float
-    ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
-        """The rate for weights of a dtype and a factor, and other arguments of the operation."""
+    def _numbers(self, learning_rate: tf.Tensor, dtype: tf.DType, factor: float) -> _Numbers:
+        """The arguments of the operation for all weights with a dtype and a factor of the rate."""
         rate = tf.cast(learning_rate, dtype) * factor
         # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That
         # scales both moments, and a scaled rate and epsilon compensate for it.
@@ -90,13 +107,15 @@ class AdamW(BertOptimizer):
         if self.bias_correction:
             lacking_1, lacking_2 = self._biases(dtype)
             scaled, epsilon = scaled * tf.sqrt(lacking_2) / lacking_1, epsilon * tf.sqrt(lacking_2)
-        arguments = {"lr": scaled, "epsilon": tf.convert_to_tensor(epsilon, dtype)}
-        arguments |= {"beta1": tf.constant(self.beta_1, dtype)}
-        arguments |= {"beta2": tf.constant(self.beta_2, dtype)}
-        # Given the powers of beta, the operation would correct the rate, but not epsilon.
-        arguments |= dict.fromkeys(("beta1_power", "beta2_power"), tf.zeros([], dtype))
-        # With the given rate, which is kept as long as its id stands for it.
-        return learning_rate, rate, arguments
+        return _Numbers(
+            learning_rate,
+            rate,
+            scaled,
+            tf.constant(self.beta_1, dtype),
+            tf.constant(self.beta_2, dtype),
+            tf.convert_to_tensor(epsilon, dtype),
+            tf.zeros([], dtype),
+        )
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"bias_correction": self.bias_correction}

@@ -36,8 +36,13 @@ class ClippedOptimizer(UpdatesTogether):
         super().build(variables)
         # How many updates had such a gradient since `build`. Not a Keras variable, so checkpoints
         # do not hold it.
-        kind = {"dtype": tf.int32, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
-        self.nonfinite = tf.Variable(0, trainable=False, name="nonfinite", **kind)
+        self.nonfinite = tf.Variable(
+            0,
+            trainable=False,
+            dtype=tf.int32,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            name="nonfinite",
+        )
 
     def update_all(
         self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor

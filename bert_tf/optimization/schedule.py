@@ -58,4 +58,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate
 
     def get_config(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {
+            "peak": self.peak,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+            "decay_after_warmup": self.decay_after_warmup,
+        }

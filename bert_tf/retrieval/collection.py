@@ -88,6 +88,11 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
     return Collection(passages, {query: queries[query] for query in relevant}, relevant)
 
 
+def text_files(folder: Path) -> list[Path]:
+    """The files of a folder in BEIR's form that hold the texts."""
+    return [folder / _CORPUS, folder / _QUERIES]
+
+
 def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The query, the positive and the negative of each line of MS MARCO's triples."""
     for line, fields in read_tsv(path):

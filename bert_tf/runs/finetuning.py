@@ -224,7 +224,8 @@ def _finetune(
     is_few = isinstance(settings, LabelTrain) and settings.few_shot
     # Trials with another `train.max_length` may have other examples.
     alike = [each.train for each in data.trials if each.train.max_length == settings.max_length]
-    rows, largest = len(examples.lengths), max((each.batch_size for each in alike), default=0)
+    largest = max((each.batch_size for each in alike), default=0)
+    rows = len(examples.lengths)
     if largest > rows and not is_few:
         (path,) = task.files("train").values()
         raise UserError(

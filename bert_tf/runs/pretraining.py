@@ -84,9 +84,10 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
     with contextlib.ExitStack() as errors:
         for _, data in parts:
             errors.enter_context(data.explained_errors())
-        sources, chief = {TRAINING_DATA: source}, cluster.chief
-        checkpoints = setup.make_checkpoints(run, model, tokenizer, chief, sources)
-        phases, callbacks = _phases(parts, steps, model, cluster), setup.make_callbacks(run, steps)
+        sources = {TRAINING_DATA: source}
+        checkpoints = setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources)
+        phases = _phases(parts, steps, model, cluster)
+        callbacks = setup.make_callbacks(run, steps)
         updated = train(
             run.path, settings, model, checkpoints, phases, evaluations, cluster, callbacks
         )

@@ -84,7 +84,8 @@ def push(
                 print(f"{file.stat().st_size:>13,}  {file.relative_to(folder)}")
             print(f"\n{card}", end="")
             return
-        api, message = hub.HfApi(), f"Upload a model of bert_tf {bert_tf.__version__}"
+        api = hub.HfApi()
+        message = f"Upload a model of bert_tf {bert_tf.__version__}"
         with _explained(name):
             api.create_repo(name, private=private or None, exist_ok=True)
             if private and not api.model_info(name).private:

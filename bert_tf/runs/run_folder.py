@@ -172,11 +172,7 @@ class RunFolder(Generic[Config]):
     @property
     def has_saved(self) -> bool:
         """Whether the run or one of its trials has saved a checkpoint or a result."""
-        folders = (self.path, *self.trials.glob("*"))
-        files = [each / name for each in folders for name in (METRICS_FILE, DIVERGED_FILE)]
-        return any(file.exists() for file in files) or any(
-            step_folders(folder / CHECKPOINTS) for folder in folders
-        )
+        return _has_saved(self.path) or any(map(_has_saved, self.trials.glob("*")))
 
     @property
     def trained_with(self) -> RunConfig:
@@ -220,3 +216,9 @@ class RunFolder(Generic[Config]):
         for folder in (*trials, *(self.logs / name for name in _LOGS)):
             remove(folder)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_saved(folder: Path) -> bool:
+    """Whether a run has a checkpoint, or has ended: its checkpoints may have been removed since."""
+    ended = any((folder / name).exists() for name in (METRICS_FILE, DIVERGED_FILE))
+    return ended or bool(step_folders(folder / CHECKPOINTS))

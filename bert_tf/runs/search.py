@@ -148,19 +148,15 @@ def run_once(
 
 
 def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
-    metrics, file, found = run.read_metrics(), run.path / DIVERGED_FILE, None
-    # Skipping updates may help a trial that diverged, so that setting is noted too.
-    skips = run.config.train.skip_nonfinite
-    if file.exists():
-        noted = read_json(file)
-        skipped = value_at(file, "", noted, _SKIPS, bool)
-        found = value_at(file, "", noted, _FOUND, str) if skipped == skips else None
+    metrics, found = run.read_metrics(), _divergence(run)
     if metrics is None and found is None:
         try:
             metrics = finetune(run)
         except Diverged as error:
             found = error.found
-            write_text(file, json.dumps({_FOUND: found, _SKIPS: skips}, indent=2) + "\n")
+            # Skipping updates may help a trial that diverged, so that setting is noted too.
+            noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
+            write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
     if metrics is None:
         logger.warning(f"trial {run.path.name} is skipped: {found}")
         return {}
@@ -171,6 +167,17 @@ def _metrics_of(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, 
         if checkpoint != kept:
             remove_folder(checkpoint)
     return metrics
+
+
+def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
+    """What was noted of a trial that diverged with the same settings."""
+    file = run.path / DIVERGED_FILE
+    if not file.exists():
+        return None
+    noted = read_json(file)
+    skips = value_at(file, "", noted, _SKIPS, bool)
+    found = value_at(file, "", noted, _FOUND, str)
+    return found if skips == run.config.train.skip_nonfinite else None
 
 
 def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, Any]]]:

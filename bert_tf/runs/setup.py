@@ -24,11 +24,10 @@ from bert_tf.training.callbacks import Named
 from bert_tf.training.checkpointing import Checkpoints
 
 Run = RunFolder[RunConfig]
-_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
 def seed_everything(settings: TrainConfig) -> None:
-    """Makes what follows depend on `train.seed` alone; it stays so in this process."""
+    """Seeds all random numbers of this process with `train.seed`."""
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -60,14 +59,8 @@ def encoder_config(run: Run, tokenizer: Tokenizer) -> EncoderConfig:
     if initial is not None:
         _check_vocabulary(initial, tokenizer)
         sizes = initial.encoder.to_dict()
-        # Whatever the preset is, the form of GELU and the attention are the checkpoint's.
-        named = EncoderConfig.preset(model.preset) if model.preset else initial.encoder
-        for size in _SIZES:
-            if getattr(named, size) != sizes[size]:
-                raise UserError(
-                    f"model.preset {model.preset} has {size} {getattr(named, size)}, the "
-                    f"checkpoint {initial.folder} {sizes[size]}; remove model.preset"
-                )
+        if model.preset:
+            _check_preset(model.preset, initial)
     elif model.preset:
         sizes = EncoderConfig.preset(model.preset).to_dict()
     elif model.hidden_size is not None:
@@ -113,6 +106,17 @@ def make_callbacks(run: Run, steps: int) -> Named:
 def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:
     """The updates of a whole run, where `updates` of them make `epochs`; at least one."""
     return settings.steps or max(1, round((settings.epochs or 0) * updates / epochs))
+
+
+def _check_preset(preset: str, checkpoint: Checkpoint) -> None:
+    """Refuses a preset of other sizes; the rest (form of GELU, attention) is the checkpoint's."""
+    named, found = EncoderConfig.preset(preset), checkpoint.encoder
+    for size in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
+        if getattr(named, size) != getattr(found, size):
+            raise UserError(
+                f"model.preset {preset} has {size} {getattr(named, size)}, the checkpoint "
+                f"{checkpoint.folder} {getattr(found, size)}; remove model.preset"
+            )
 
 
 def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:

@@ -156,7 +156,7 @@ def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
 
 
 def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:
-    """A signature of a model, and the first rows of a file as that takes them."""
+    """A signature of a model, and the first rows of a file in the form that the signature takes."""
     part = rows.take(range(min(most, len(rows))))
     names = part.names[: len(model.input_names)]  # an embedder is asked for the first text
     signature = "words" if names == ("words",) else "serving_default"

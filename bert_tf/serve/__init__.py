@@ -50,8 +50,8 @@ def serve(
             logger.info(f"ready: {', '.join(server.models.sources)}; {url}")
             server.models.watch()
 
-        name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
-        url = f"http://{name}:{port}/"
+        name = f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{listener.getsockname()[1]}/"
         logger.info(f"listening at {url}, loading {', '.join(server.models.sources)}")
         if not _is_local(host):
             logger.warning(f"everyone in the network can send requests to this server at {host}")

@@ -154,7 +154,8 @@ class BatchQueue:
         has_lists = any(column.ndim > 1 for column in first.columns.values())
         groups = () if has_lists else (self._lists or {}).get(first.signature, ())
         for i, row in enumerate(batch):
-            answer, answers = {name: each[i] for name, each in outputs.items()}, row.request.answers
+            answer = {name: each[i] for name, each in outputs.items()}
+            answers = row.request.answers
             answers[row.place] = cut_lists(answer, groups)
             if len(answers) == row.request.size:
                 # The outputs are padded to the longest lists of the request.

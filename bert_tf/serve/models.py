@@ -127,7 +127,8 @@ def _configured(path: str) -> list[Source]:
     for model in config.model_config_list.config:
         policy = model.model_version_policy
         newest = 0 if policy.HasField("all") else max(policy.latest.num_versions, 1)
-        numbers, labels = tuple(policy.specific.versions), dict(model.version_labels)
+        numbers = tuple(policy.specific.versions)
+        labels = dict(model.version_labels)
         found.append(Source(model.name, model.base_path, newest, numbers, labels))
     if not found:
         raise UserError(f"{path} names no models; fill in its model_config_list")
@@ -167,7 +168,8 @@ class Servable(Answers):
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer that is in the graph; None if the export does not say which it is."""
-        file, record = self.path / "assets" / VOCABULARY_FILE, self.saved.record
+        record = self.saved.record
+        file = self.path / "assets" / VOCABULARY_FILE
         if record is None or not is_there(file):
             return None
         description = Description.from_dict(record.model, self.path)

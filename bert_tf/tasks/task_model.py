@@ -523,7 +523,8 @@ class TaskModel(EncoderModel):
         if target is not None and y is not None:
             targets = as_list(y, target.plural)
             inputs.check_count(values, targets, target.plural)
-        weights, classes = inputs.weights_of(sample_weight, values), getattr(y, "classes", ())
+        weights = inputs.weights_of(sample_weight, values)
+        classes = getattr(y, "classes", ())
         rows = Columns(names, values, targets, weights=weights, classes=tuple(classes))
         return rows.checked(columns, target)
 
@@ -988,7 +989,8 @@ class TaskModel(EncoderModel):
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
         """Encodes rows to train on; targets may be None, and classes without a weight have 1."""
-        targets, weights = cast(Target, self.target).numbers(rows), rows.weights
+        targets = cast(Target, self.target).numbers(rows)
+        weights = rows.weights
         if class_weight is not None:
             of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
             weights = of_rows if weights is None else weights * of_rows

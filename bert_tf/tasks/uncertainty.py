@@ -55,7 +55,7 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
     """The temperature, from 0.01 to 100, with the greatest likelihood of the targets; see `graded`.
-    If all predictions are right, ever lower ones are likelier, and it is `now`.
+    If all predictions are right, lower is always likelier, and the result is `now`.
     """
     from scipy import optimize, special
 

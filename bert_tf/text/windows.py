@@ -22,7 +22,7 @@ class Windows(NamedTuple):
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
     rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
     pieces: tf.Tensor  # int32 [windows, seq_len], a token's piece in the row's long text, or -1
-    # bool [windows, seq_len]: whether of all windows this one has a piece farthest from both ends.
+    # bool [windows, seq_len]: whether no window has the piece farther from both ends than this one.
     has_most_context: tf.Tensor
 
 
@@ -159,7 +159,7 @@ class TextReader:
         return TextWindows(windows.features, counts(windows.rows, tf.size(texts[0])))
 
     def reads(self, lengths: Sequence[int]) -> bool:
-        """Whether all pieces are read of a row whose texts have so many."""
+        """Whether all pieces of a row are read; its texts have `lengths` pieces."""
         room = self.max_length - 1 - len(lengths)
         if sum(lengths) <= room or self.stride is None:
             return sum(lengths) <= room

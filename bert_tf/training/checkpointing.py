@@ -36,9 +36,9 @@ _IN_WORDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run. So many are `kept`: the newest, then regular ones, then others,
-    later ones first; and also the one that the run would end with. As those saved on SIGTERM or
-    after some minutes go first, a run that was resumed ends with the same ones as one that was not.
+    """The checkpoints of one run. Of these, `kept` stay: the newest, then the latest regular ones,
+    then others. The one that the run would end with stays too. Those that were saved on SIGTERM or
+    after some minutes are deleted first, so a resumed run ends with the same checkpoints.
     """
 
     folder: Path

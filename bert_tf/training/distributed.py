@@ -59,7 +59,7 @@ class Cluster:
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
-        """What `make` returns or raises in the chief, which alone calls it; elsewhere, its JSON."""
+        """Calls `make` in the chief alone; all processes return or raise what it did, as JSON."""
         if self.alone:
             return make()
         words: dict[str, Any] = {}
@@ -68,6 +68,7 @@ class Cluster:
                 words = {"value": make()}
             except UserError as error:
                 words = {"error": str(error)}
+        # The bytes of the chief's words are added to zeros, so every process gets them.
         mine = np.frombuffer(json.dumps(words).encode() if self.chief else b"", _BYTES)
         everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
         everyone[: len(mine)] = mine

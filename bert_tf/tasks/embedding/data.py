@@ -100,8 +100,8 @@ class Ranking(NamedTuple):
 
 def numbered(rows: Columns) -> tuple[list[str], np.ndarray]:
     """All different texts, and the groups to train on, by their numbers: int32 [rows, texts]. A
-    single text without a target forms a group with itself, and a labelled text with the next text
-    of its class, after the last one the first.
+    single text without a target forms a group with itself. A labelled text forms one with the next
+    text of its class, and the last of a class with the first.
     """
     groups = [*zip(*rows.values, strict=True)]
     texts = [*dict.fromkeys(text for group in groups for text in group)]

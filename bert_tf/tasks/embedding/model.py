@@ -462,7 +462,8 @@ class TextEmbedder(TaskModel):
                 f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
             )
         self._loss_of_fit = loss
-        self._some_texts = TextEmbedder._some_texts
+        none: tuple[str, ...] = ()
+        self._some_texts = none
         history = super().fit(x, y, *args, **kwargs)
         if len(self._some_texts) > 1:
             self.calibrate([*self._some_texts], batch_size=kwargs.get("batch_size"), verbose=0)

@@ -118,8 +118,7 @@ class GapFiller:
 
 def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
     """The `top_k` most probable pieces at tokens, from vectors float32 [tokens, hidden]. Pieces
-    that only the model has are left out. It may have a few more than its tokenizer, to be of a
-    rounder size.
+    that only the model has are left out: its vocabulary may have been rounded up to a rounder size.
     """
     table = network.encoder.embeddings.word_embeddings.value
     logits = network.masked_lm(vectors, table)[:, : model.tokenizer.vocab_size]

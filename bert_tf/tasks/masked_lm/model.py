@@ -233,7 +233,8 @@ class MaskedLM(TaskModel, WeightedModel):
         return GapPredictions(losses, right)
 
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> GapPredictions:
-        logits, labels = self(model_inputs, training=False), targets["masked_lm_ids"]
+        logits = self(model_inputs, training=False)
+        labels = targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
         is_right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
         losses = cross_entropy(labels, logits)

@@ -116,9 +116,9 @@ def decode(
 class BestSpan(NamedTuple):
     """The best answer in one window; no answer is from -1 to -1.
 
-    `start` and `end` are its first token and the one after its last, int32 [1]; `score` float32 [1]
-    its probability among all spans, and no answer where that is one; `null_score` float32 [1] the
-    score of no answer: start and end at [CLS].
+    All are [1]. `start` and `end`, int32, are its first token and the token after its last one.
+    `score`, float32, is its probability among all spans, including "no answer" where that may be
+    given. `null_score`, float32, is the score of no answer: start and end at [CLS].
     """
 
     start: tf.Tensor
@@ -175,12 +175,22 @@ def _over_answers(
 
 def _form(rules: SpanRules) -> SpanAnswers:
     """The tensor specs of one row's `SpanAnswers`."""
-    kinds = (tf.string, tf.int32, tf.float32)
-    text, place, number = (tf.TensorSpec([], kind) for kind in kinds)
-    texts, places, numbers = (tf.TensorSpec([rules.candidates], kind) for kind in kinds)
-    n_best = (texts, numbers, places, places, numbers, numbers)
+    text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
+    place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.candidates], tf.float32)
     return SpanAnswers(
-        text, place, place, number, number, *n_best, best_answer=text, null_odds=number
+        answer=text,
+        start=place,
+        end=place,
+        score=number,
+        null_score=number,
+        nbest_answers=tf.TensorSpec([rules.candidates], tf.string),
+        nbest_scores=numbers,
+        nbest_starts=tf.TensorSpec([rules.candidates], tf.int32),
+        nbest_ends=tf.TensorSpec([rules.candidates], tf.int32),
+        nbest_start_logits=numbers,
+        nbest_end_logits=numbers,
+        best_answer=text,
+        null_odds=number,
     )
 
 
@@ -199,8 +209,10 @@ def _candidates(
     both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))
     token = tf.argmax(both, axis=1, output_type=tf.int32)[:, None]
     # The token comes after the best starts and ends, and is paired with itself only.
-    best = (tf.math.top_k(each, size).indices for each in (start_logits, end_logits))
-    start, end = (tf.concat([each, token], axis=1) for each in best)
+    start, end = (
+        tf.concat([tf.math.top_k(each, size).indices, token], axis=1)
+        for each in (start_logits, end_logits)
+    )
     is_token = tf.range(size + 1) == size
     may_start = tf.gather(windows.has_most_context, start, batch_dims=1)[:, :, None]
     may_end = tf.gather(windows.pieces >= 0, end, batch_dims=1)[:, None, :]

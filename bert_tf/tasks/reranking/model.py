@@ -167,10 +167,10 @@ class Reranker(GroupModel):
             given = y if y is None else as_list(y, "relevance")
             if groups and is_text(groups[0]):
                 TextColumn("passage").checked(groups, Columns(names, (groups,)))
-                y = given and [[each] for each in given]
+                y = None if given is None else [[each] for each in given]
                 groups = [[each] for each in groups]
             else:
-                y = given and _without_padding(given, groups)
+                y = None if given is None else _without_padding(given, groups)
                 groups = list(map(_padding_removed, groups))
             x = columns[0], groups
         return super().given(x, y, *args, **kwargs)

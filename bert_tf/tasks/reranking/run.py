@@ -11,6 +11,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
 from bert_tf.io.remote import local_path
+from bert_tf.retrieval.collection import text_files
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking import RerankingData, RerankingRun, candidates
 from bert_tf.tasks.reranking.data import FORMATS, read_candidates
@@ -41,9 +42,9 @@ class Reranking(Task):
         return super().default_name(split) if is_named else f"{split}.tsv"
 
     def sources(self, split: str) -> list[Path]:
-        paths, folder = super().sources(split), local_path(self.data.path)
+        paths = super().sources(split)
         if self.data.format == "beir":
-            paths += [folder / "corpus.jsonl", folder / "queries.jsonl"]
+            paths += text_files(local_path(self.data.path))
         return paths
 
     def training_rows(self) -> Columns:

@@ -183,8 +183,8 @@ def in_groups(
 def of_rows(
     scores: Callable[[Mapping[str, tf.Tensor]], tf.Tensor], given: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-    """The same for ids, int32 [batch, group, seq_len], of which `scores` takes [rows, seq_len]; a
-    text whose mask is all 0 is padding. Equal rows have the same score.
+    """The same for ids, int32 [batch, group, seq_len]; `scores` takes some rows, [rows, seq_len].
+    A text whose mask is all 0 is padding. Equal rows have the same score.
     """
     shape = tf.shape(given["input_mask"])
     flat = tf.stack([shape[0] * shape[1], shape[2]])
@@ -224,7 +224,7 @@ def one_by_one(
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """`values` computed from `scores`, both [batch, group], equal where scores of a row are."""
+    """`values` [batch, group], made equal where the `scores` [batch, group] of a row are equal."""
     shape = tf.shape(scores)
     rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
     keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)

@@ -193,7 +193,7 @@ def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: 
             left_out = len(kept) - len(labelled)
             logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
             kept = labelled
-    labels = [row[label_column] for row in kept]
+    labels = [row[label_column] for row in kept] if has_labels else []
     named = [classes[label] if classes else _value(label) for label in labels]
     return Columns(
         names=NAMES[len(text_columns)],

@@ -22,7 +22,10 @@ def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dic
     precision, recall, f1, _ = scores("micro")
     there = {tag[2:] for tagged in (gold, predicted) for tags in tagged for tag in tags}
     by_type = dict(zip(sorted(there - {""}), scores(None)[2], strict=True))
-    metrics = {"f1": f1, "precision": precision, "recall": recall}
-    metrics |= {"accuracy": accuracy_score(gold, predicted)}
-    metrics |= {f"f1_{kind}": by_type.get(kind, 0.0) for kind in types}
-    return {name: float(value) for name, value in metrics.items()}
+    return {
+        "f1": float(f1),
+        "precision": float(precision),
+        "recall": float(recall),
+        "accuracy": float(accuracy_score(gold, predicted)),
+        **{f"f1_{kind}": float(by_type.get(kind, 0.0)) for kind in types},
+    }

@@ -32,8 +32,8 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SpannedWords(Columns):
-    """The words of texts, and the tags in IOB2 that spans make of them. `cut` has what each word is
-    that a span begins or ends inside of, by its place among all words. `entities` are the tags
+    """The words of texts, and the tags in IOB2 that spans make of them. `cut` describes each
+    word in which a span begins or ends, by its place among all words. `entities` are the tags
     without these spans, and `missed` their types.
     """
 

@@ -104,8 +104,8 @@ def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
 
 
 def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
-    """The places of tags, of any scheme, in the labels of a model. The best label is that of the
-    place in the entity, and else another one of the same type; None if there is none.
+    """The number of the label that fits each tag, of any scheme, best: the same type, and the same
+    place in the entity if there is such a label. None where no label has the type.
     """
     places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
     found = []

@@ -1,7 +1,7 @@
 """Labels of a text that the model was not trained on (Yin, Hay and Roth 2019, arXiv:1909.00161).
 
-A label becomes a sentence, and is as likely as the text entails this sentence, by a classifier
-that was trained on natural language inference (NLI).
+Each label is put into a sentence. The probability of the label is that with which the text entails
+this sentence, by a classifier that was trained on natural language inference (NLI).
 """
 
 from collections.abc import Mapping, Sequence
