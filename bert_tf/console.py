@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 10.0  # without a terminal, the seconds between lines of progress
 _SHORT_SECONDS = 1.0  # work that takes fewer seconds needs no line of progress
-# The rate is measured over the last half minute, at so many moments.
+# The rate is measured over the last half minute, at ten moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 # Control characters, line separators, and what turns the direction in which a line is read.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

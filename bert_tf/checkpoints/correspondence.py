@@ -118,7 +118,7 @@ class Table:
     prefix: str = UNMAPPED  # stands before our names of weights without a row
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
-        """The rows of a model of class `model` with so many layers, by our names."""
+        """The rows of a model of the class `model`, with this number of layers, by our names."""
         rows: list[Row] = []
         for row in self.encoder:
             for n in range(layers if "{n}" in row.ours else 1):

@@ -94,8 +94,8 @@ def chosen(
     """
     if not found:
         return ENCODER, {}
-    # A class fits best if the problem type is its own. A class of exactly so many outputs, such as
-    # one, comes before a class of any number.
+    # A class fits best if the problem type is its own. A class for a fixed number of outputs comes
+    # before a class for any number.
     known_heads = {model: of(model) for model in found}
     exact = {head.problem for model, head in known_heads.items() if head.outputs == found[model]}
     best, others = [], []

@@ -349,7 +349,7 @@ class Target(ABC):
 
 
 def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[Any]:
-    """Rows of `count` values as so many columns, also where there are no rows."""
+    """Rows of `count` values as `count` columns, also where there are no rows."""
     if isinstance(rows, ArrowRows):
         return [rows.map(operator.itemgetter(place)) for place in range(count)]
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]

@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r"(gs|s3):/+(.*)", re.DOTALL)
 _MARKERS = re.compile(
     r"((adapter_|bert_)?config|bert_tf|modules|manifest)\.json|saved_model\.pb|.*\.index"
 )
-# Files are fetched in pieces of so many bytes; so many pieces, and so many files, at a time.
+# The bytes of the pieces in which files are fetched, and how many pieces and files at a time.
 _PIECE, _AT_ONCE = 2**23, 4
 _LARGE = 2**27  # downloads of more bytes are printed
 _BELIEVED = 3.0  # seconds for which what a store said is believed

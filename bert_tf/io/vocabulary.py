@@ -212,7 +212,7 @@ def ids_of(vocabulary: Iterable[str]) -> dict[str, int]:
 
 
 def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[str, ...]:
-    """The vocabulary of a trained model with so many `rows`, without blank pieces beyond them."""
+    """The vocabulary of a trained model with `rows` embeddings, without blank pieces after them."""
     end = len(pieces)
     while end > rows and not pieces[end - 1]:
         end -= 1

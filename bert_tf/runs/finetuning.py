@@ -45,7 +45,7 @@ from bert_tf.training.nonfinite import check_dev_loss
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.tensorboard import Scalars
 
-# From so many rows of Parquet or `datasets` on, what is tokenized is kept in a cache on the disk.
+# The number of rows of Parquet or `datasets` from which their tokens are cached on the disk.
 _MANY_ROWS = 50_000
 
 

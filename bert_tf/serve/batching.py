@@ -12,8 +12,8 @@ from bert_tf.asking.predict import cut_lists
 
 # Rows that are computed at once, and rows that may wait for a model.
 MOST_ROWS, MOST_WAITING = 32, 4096
-# Rows are joined if the longer one has at most so many times the characters of the shorter one.
-# Short rows count as so many characters.
+# Rows are joined if the longer one has at most `_RATIO` times the characters of the shorter one.
+# Rows of fewer characters count as `_SHORT`.
 _RATIO, _SHORT = 2.0, 64
 
 # The columns of a batch by the names of the inputs, each [batch, ...].

@@ -26,7 +26,7 @@ _MOST_AXES = 32
 
 
 class Question(NamedTuple):
-    """What a body asks. If it has rows, so has the answer."""
+    """What a body asks for; the answer has rows if the body has them."""
 
     signature: str
     columns: dict[str, np.ndarray]

@@ -110,7 +110,7 @@ def inputs_of(element: Any) -> Any:
 
 
 def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tuple[Any, Any]:
-    """The inputs and targets (or None) in a dataset of strings, or in so many of its batches."""
+    """The inputs and targets (or None) in a dataset of strings, or in its first `steps` batches."""
     if steps is not None:
         dataset = dataset.take(steps)
     elif dataset.cardinality() == tf.data.INFINITE_CARDINALITY:

@@ -463,7 +463,7 @@ class TaskModel(EncoderModel):
             dtype: Keras's dtype policy; None is this model's.
 
         Raises:
-            UserError: there are not so many layers, or the model has no labels yet.
+            UserError: the model has fewer layers, or no labels yet.
         """
         fitting.check_ready(self)
         config = self.encoder.config
@@ -932,7 +932,7 @@ class TaskModel(EncoderModel):
         self.temperature = metrics.get("temperature", 1.0)
 
     def rescale(self, factor: float) -> None:
-        """Makes the temperature so many times as high, with all that depends on it."""
+        """Multiplies the temperature, and adapts all that depends on it."""
         self.temperature *= factor
 
     def calibrated(self, scores: Any) -> Any:
@@ -1136,8 +1136,8 @@ def in_chunks(
     title: str = "tokenizing",
     unit: str = "rows",
 ) -> Iterator[list[tf.Tensor]]:
-    """Columns of texts as tensors, string [rows] each, of so many rows at a time, with progress
-    under the title. `first` chunks are left out.
+    """Columns of texts as tensors, string [rows] each, of `size` rows at a time, with progress
+    under the title. The `first` chunks are left out.
     """
     rows = len(columns[0])
     with Progress(title, rows, first * size, unit) as progress:

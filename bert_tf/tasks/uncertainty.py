@@ -14,7 +14,7 @@ from bert_tf.errors import UserError
 BINS = 15  # bins of probabilities, as in the paper
 _MOST = np.log(100.0)  # the logarithm of the highest temperature; the lowest is as far below 1
 RESAMPLES = 1000  # how many samples a bootstrap draws
-Draw = Callable[[int], np.ndarray]  # draws rows, int [n], of so many
+Draw = Callable[[int], np.ndarray]  # given the number of rows, draws some of them: int [n]
 # What `calibrate` returns, and what the metrics of a run have of it.
 CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
 

@@ -13,8 +13,8 @@ Columns = Mapping[str, tf.Tensor]  # [rows, ...] by name
 OfRows = Callable[[Columns], Any]  # called with a part of the rows; see `map_in_parts`
 # Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
 MAX_BYTES = 8_000_000
-# Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
-# windows of 384 tokens takes some 200 MB.
+# The most tokens, padding included, that a model is given at a time. In windows of 384 tokens, the
+# attention of BERT-base then takes some 200 MB.
 MAX_TOKENS = 16_384
 
 

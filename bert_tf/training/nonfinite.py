@@ -17,7 +17,7 @@ from bert_tf.training.evaluations import Metrics, has_finite_loss
 
 Batches = Callable[[int, int, int], tf.data.Dataset]
 
-_IN_A_ROW = 10  # after so many skipped updates in a row, skipping more does not help
+_IN_A_ROW = 10  # skipped updates in a row, after which skipping more does not help
 _ADVICE = "lower train.learning_rate and start again with another --out"
 
 

@@ -46,7 +46,7 @@ class Masking:
     """Masks batches by one rule."""
 
     vocabulary: Sequence[str]
-    max_predictions: int | tf.Tensor  # at most so many tokens of a row are chosen
+    max_predictions: int | tf.Tensor  # the most tokens of a row that are chosen
     rate: float = 0.15  # the share of a row's tokens to choose
     # Whether all pieces of a word are chosen or none. A word is a piece and the `##` pieces right
     # after it; a word with more pieces than may still be chosen in the row is skipped.

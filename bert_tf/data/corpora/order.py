@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Each allows the workers that divide it; a lane has at least so many units.
+# Each number of lanes allows the numbers of workers that divide it. The second is the least number
+# of units in a lane.
 _LANES, _LANE_UNITS = (24, 12, 8, 4, 2), 8
-# A batch mixes at least so many units, from places of the data that are far from each other, as
-# long as there are so many.
+# The least number of units that a batch mixes, if there are enough. Their places in the data are far
+# from each other.
 _MIXED_UNITS = 8
 
 _UNITS, _REST = range(2)

@@ -12,8 +12,8 @@ from bert_tf.data.corpora.order import PooledExamples
 from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
-# A stretch of steps has about so many rows. To work on them together costs much less than to work
-# on batch after batch.
+# About the rows of a stretch of steps. To work on them together costs much less than to work on
+# batch after batch.
 _STRETCH_ROWS = 512
 
 # Held-out batches are the same for every seed of training, so that their losses compare.

@@ -169,5 +169,5 @@ def collection_of(rows: Columns) -> Collection:
 
 
 def names_of(count: int) -> tuple[str, ...]:
-    """The names of the columns of rows of so many texts: `text`, or `text_1`, `text_2`, …"""
+    """The names of the columns of rows of `count` texts: `text`, or `text_1`, `text_2`, …"""
     return ("text",) if count == 1 else tuple(f"text_{i}" for i in range(1, count + 1))

@@ -260,7 +260,7 @@ class Distillation(EmbeddingLoss):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Matryoshka(EmbeddingLoss):
-    """Another loss on the first so many numbers of each vector, so that short vectors are useful.
+    """Another loss on the first numbers of each vector, so that vectors cut to `dims` are useful.
 
     The sum of weight * loss over `dims`. Vectors that are cut have length 1 again, and a teacher's
     are cut alike (Kusupati et al. 2022).
@@ -369,7 +369,7 @@ def check_form(loss: EmbeddingLoss, form: Form) -> None:
 
 
 def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
-    """Raises UserError if a batch of a known size has no negatives; a row has so many texts."""
+    """Raises UserError if a batch of a known size has no negatives; `texts` are those of a row."""
     if loss.in_batch and batch_size == 1 and texts == 2:
         raise UserError(
             f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "

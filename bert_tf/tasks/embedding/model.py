@@ -316,8 +316,8 @@ class TextEmbedder(TaskModel):
             loss: an `EmbeddingLoss`; None is the one of the data of the last `fit`, or
                 `MultipleNegativesRanking`.
             *args: as in Keras.
-            **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded in so many parts,
-                twice, and the gradient is still that of the loss of the whole batch (GradCache).
+            **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded twice in that many
+                parts, and the gradient is still that of the loss of the whole batch (GradCache).
 
         Raises:
             UserError: another loss, or one that does not fit the width of the vectors.
@@ -592,8 +592,8 @@ class TextEmbedder(TaskModel):
     def infer(
         self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray | data.Ranking:
-        """What `official_metrics` is computed from. These are similarities, float32 [rows], of
-        pairs with scores, vectors, float32 [rows, width], of texts with vectors, and else a
+        """What `official_metrics` is computed from. Pairs with scores give their similarities,
+        float32 [rows]. Texts with vectors give vectors, float32 [rows, width]. All others give a
         `Ranking`.
         """
 

@@ -37,7 +37,7 @@ class EmbeddingTask(Task):
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
-        """`spearman` where the dev file has pairs with scores, and else `ndcg@10`."""
+        """`spearman` if the dev file has pairs with scores; otherwise `ndcg@10`."""
         data = config.data
         if data.format not in (*tables.FORMATS, *arrow.FORMATS):
             return _SPEARMAN if data.format == "sts-b" else _NDCG

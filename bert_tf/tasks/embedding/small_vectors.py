@@ -64,7 +64,7 @@ def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = N
 
 
 def _are_ranges(given: Any, width: int) -> bool:
-    """Whether a value, maybe of a file of unknown origin, is the ranges of so many numbers."""
+    """Whether a value, maybe of a file of unknown origin, is the ranges of `width` numbers."""
     try:
         low, high = (np.array([*each], np.float64) for each in given)
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ from bert_tf.text.packing import Features, trim
 from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups, shared
 from bert_tf.text.rows import splits_of
 
-# Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
+# The most scores over the vocabulary that are computed at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26
 
 # The most masks of a window that a file for a device fills.
