@@ -49,7 +49,7 @@ class Updates:
     rank: int
     alpha: float
     dropout: float
-    # For each equal part of a kernel's columns, such as those of the query, its update or None.
+    # The update of each equal part of a kernel's columns, such as those of the query, or None.
     pairs: Mapping[str, tuple[Pair | None, ...]]
 
     def add_to(self, variables: Mapping[str, keras.Variable]) -> None:

@@ -38,7 +38,7 @@ class Encoded:
     embeddings: tf.Tensor
     layers: list[tf.Tensor]
     layout: TokenLayout
-    # For each block what it computed on the way, if `encode` was called `with_intermediates`.
+    # What each block computed on the way, if `encode` was called `with_intermediates`.
     intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
 
     def select(self, positions: tf.Tensor) -> tf.Tensor:

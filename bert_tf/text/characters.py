@@ -221,7 +221,7 @@ def cleaning_table(
 
 @functools.cache
 def _ordinary(normalizer: str) -> np.ndarray:
-    """Most code points, bool [_SIZE]: no mark, and neither case nor decomposition changes them."""
+    """Most code points, bool [_SIZE]: no marks, and neither case nor decomposition changes them."""
     rules = rules_of(normalizer)
     kept = {"Lo", "Cn", "Co"} - {*rules.deleted}
     ordinary = np.zeros(_SIZE, bool)

@@ -21,8 +21,8 @@ import numpy as np
 # Each number of lanes allows the numbers of workers that divide it. The second is the least number
 # of units in a lane.
 _LANES, _LANE_UNITS = (24, 12, 8, 4, 2), 8
-# The least number of units that a batch mixes, if there are enough. Their places in the data are far
-# from each other.
+# The least number of units that a batch mixes, if there are enough. They are far from each other in
+# the data.
 _MIXED_UNITS = 8
 
 _UNITS, _REST = range(2)

@@ -19,7 +19,7 @@ _SWAG_DEV = "val.csv"
 
 class MultipleChoiceTask(Task):
     """Reads contexts with choices for a `MultipleChoice` model. As in the paper, each choice is
-    packed with its context. Of SWAG a choice is the beginning of the next sentence with an ending.
+    packed with its context. A choice of SWAG is the beginning of the next sentence with an ending.
     """
 
     best_metric = "accuracy"

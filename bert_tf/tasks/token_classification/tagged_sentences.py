@@ -108,7 +108,7 @@ class WordTags(Target):
         return np.array(found, np.int32)
 
     def entities(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Tags as IOB2, for metrics. Of parts of speech and the like, every word is an entity."""
+        """Tags as IOB2, for metrics. With parts of speech and the like, every word is an entity."""
         parts = parse_tags(self.labels).values()
         if all(tag.type and not tag.prefix for tag in parts):
             return [tuple(f"B-{tag}" for tag in tags) for tags in sentences]
