@@ -26,9 +26,9 @@ Pieces = Callable[[int], Iterator[Mapping[str, np.ndarray]]]
 def joined(pieces: Pieces, folder: Path | None) -> dict[str, np.ndarray]:
     """The pieces of arrays, joined along the first axis, by name.
 
-    `pieces` gives those from a number on, always with the same names in the same order. What
-    `folder` has already is not made again, even if the process that made it was killed. Of several
-    processes one writes, and the others wait. Without a folder, the arrays stay in memory.
+    `pieces` gives those from a number on, always with the same names in the same order. Pieces that
+    are in `folder` are not made again, even if the process that made them was killed. If several
+    processes join at once, one writes and the others wait. Without a folder, all stays in memory.
     """
     if folder is None:
         return _together([*pieces(0)])
