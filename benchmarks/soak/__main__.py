@@ -74,21 +74,25 @@ def _work(arguments: argparse.Namespace) -> None:
     make_folder(place)
     yaml = write_experiment(place)
     results = []
-    for name in arguments.faults:
-        done = place / f"{name}.json"
-        if not done.exists():
-            undisturbed = leave_alone(place, yaml, steps, FAULTS[name].workers)
-            source = random.Random(f"{arguments.seed} {name}")
-            shutil.rmtree(place / name, ignore_errors=True)
-            with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        proxy = None
+        if any(FAULTS[name].in_bucket for name in arguments.faults):
+            # One server for all of them: the client of a store keeps its address.
+            proxy = stack.enter_context(served_moto())
+        for name in arguments.faults:
+            done = place / f"{name}.json"
+            if not done.exists():
+                undisturbed = leave_alone(place, yaml, steps, FAULTS[name].workers)
+                source = random.Random(f"{arguments.seed} {name}")
+                shutil.rmtree(place / name, ignore_errors=True)
                 bucket = None
-                if FAULTS[name].in_bucket:
+                if FAULTS[name].in_bucket and proxy is not None:
                     os.environ["BERT_TF_CACHE"] = str(place / f"{name}-cache")
-                    bucket = Bucket("s3", "soak", stack.enter_context(served_moto()))
+                    bucket = Bucket("s3", name.replace("_", "-"), proxy)
                 run = Run(yaml, place / name, steps, FAULTS[name].workers, bucket)
                 result = disturb(run, FAULTS[name], arguments.times, undisturbed, source)
-            done.write_text(json.dumps(dataclasses.asdict(result)))
-        results.append(Result(**json.loads(done.read_text())))
+                done.write_text(json.dumps(dataclasses.asdict(result)))
+            results.append(Result(**json.loads(done.read_text())))
     print_table(results)
     if any(each.lost or each.injected < arguments.times for each in results):
         sys.exit(1)
