@@ -31,7 +31,8 @@ from bert_tf.errors import UserError
 from bert_tf.tasks import registry
 from bert_tf.tasks.configs import load_config_for
 
-# Changes of the section `train`; `epochs` is a factor, `reinitialized` a number of top layers.
+# Changes of the section `train`; `epochs` and `learning_rate` are factors, `reinitialized` is a
+# number of top layers.
 RECIPES: dict[str, dict[str, Any]] = {
     "BERT's": {},
     "bias correction": {"bias_correction": True},
@@ -43,6 +44,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "layer decay 0.9": {"layer_decay": 0.9},
     "twice the epochs": {"epochs": 2},
     "top layer new": {"reinitialized": 1},
+    "adapter of rank 8, ten times the rate": {"lora": 8, "learning_rate": 10},
     "all of transformers'": {
         "bias_correction": True,
         "adam_epsilon": 1e-8,
@@ -92,8 +94,8 @@ def score(arguments: argparse.Namespace, path: Path, data: Path, recipe: str, se
     config = load_config_for("benchmarks.recipes", FinetuningRun, path, given)
     if config.searched:
         raise UserError(f"train.{next(iter(config.searched))} is a list; take one value with --set")
-    if "epochs" in changes:
-        changes["epochs"] *= config.train.epochs
+    for key in changes.keys() & {"epochs", "learning_rate"}:
+        changes[key] *= getattr(config.train, key)
     given += [f"train.{key}={value}" for key, value in changes.items()]
     config = load_config_for("benchmarks.recipes", FinetuningRun, path, given)
     name = recipe.replace(",", "").replace(" ", "_").replace("'", "")

@@ -2,15 +2,17 @@
 
     python -m benchmarks.training_memory
     python -m benchmarks.training_memory --shape large --batch 16 --length 512 --rematerialize yes
+    python -m benchmarks.training_memory --lora 0 8 --parts 1 --rematerialize no
 
 A classifier is fine-tuned on rows of the full length: as it is, with the batch in parts
-(`accumulation_steps`), with `rematerialize`, and with both. Each has a process of its own, whose
-peak includes Python and TensorFlow. What does not fit into memory has no figures. Weights are
-random.
+(`accumulation_steps`), with `rematerialize`, and with both. `--lora` compares that with adapters of
+some ranks. Each has a process of its own, whose peak includes Python and TensorFlow. What does not
+fit into memory has no figures. Weights are random.
 """
 
 import argparse
 import concurrent.futures
+import itertools
 import multiprocessing
 import statistics
 import sys
@@ -36,28 +38,29 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--parts", type=int, nargs="+", default=[1, 8], help="accumulation_steps")
     parser.add_argument("--rematerialize", nargs="+", choices=("no", "yes"), default=["no", "yes"])
+    parser.add_argument("--lora", type=int, nargs="+", default=[0], help="0 trains all weights")
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--steps", type=int, default=3, help="updates that are timed")
     return command.run("training_memory", parser, None, _work, "stopped")
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    table = Table("precision", "parts", "rematerialize", "GiB", "seconds an update")
+    table = Table("precision", "lora", "parts", "rematerialize", "GiB", "seconds an update")
     table.title = f"{arguments.shape}, {arguments.batch} x {arguments.length} tokens"
-    for precision in arguments.precisions:
-        for rematerialize in arguments.rematerialize:
-            for parts in arguments.parts:
-                row = precision, str(parts), rematerialize
-                found = _in_a_process(
-                    arguments.shape,
-                    arguments.batch,
-                    arguments.length,
-                    precision,
-                    parts,
-                    rematerialize == "yes",
-                    arguments.steps,
-                )
-                table.add_row(*row, *(f"{each:.2f}" for each in found or ()))
+    varied = arguments.precisions, arguments.lora, arguments.rematerialize, arguments.parts
+    for precision, lora, rematerialize, parts in itertools.product(*varied):
+        found = _in_a_process(
+            arguments.shape,
+            arguments.batch,
+            arguments.length,
+            precision,
+            lora,
+            parts,
+            rematerialize == "yes",
+            arguments.steps,
+        )
+        row = precision, str(lora), str(parts), rematerialize
+        table.add_row(*row, *(f"{each:.2f}" for each in found or ()))
     Console(width=80).print(table)
 
 
@@ -76,6 +79,7 @@ def measure(
     batch: int,
     length: int,
     precision: str,
+    lora: int,
     parts: int,
     rematerialize: bool,
     steps: int,
@@ -86,7 +90,9 @@ def measure(
     import bert_tf
     from benchmarks.speed import inputs
     from benchmarks.speed.fitting import endless, training
+    from bert_tf.config.train import LoraConfig
     from bert_tf.encoder.config import POLICIES
+    from bert_tf.training.adapter import Adapter
 
     layers, hidden, heads = _SHAPES[shape]
     config = bert_tf.EncoderConfig(
@@ -98,6 +104,8 @@ def measure(
     )
     encoder = bert_tf.Encoder(config, dtype=POLICIES[precision])
     model = bert_tf.TextClassifier(encoder, None, range(2))
+    if lora:
+        Adapter(model, LoraConfig(rank=lora)).attach()
     model.compile(
         optimizer=bert_tf.AdamW(1e-5),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
