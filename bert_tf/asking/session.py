@@ -181,7 +181,7 @@ def c_library() -> ctypes.CDLL | None:
             continue
         for framework in sorted(Path(folder).glob("libtensorflow_framework.so.*")):
             _log_as_python(framework)
-        library = ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
+        library = ctypes.CDLL(str(found[0]))
         for name, kind in _RESULTS.items():
             getattr(library, name).restype = kind
         for operations in operation_libraries():
@@ -216,7 +216,7 @@ def _log_as_python(framework: Path) -> None:
     ):
         found = _LOG_LEVEL.search(data)
         name = found[0].decode() if found else ""
-    library = ctypes.CDLL(str(framework), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(framework))
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0")
     if name and level.isdecimal():
         getattr(library, name)(c_int(int(level)))

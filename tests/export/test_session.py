@@ -1,6 +1,8 @@
 """SavedModels run by TensorFlow's C library."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -102,3 +104,10 @@ def test_without_the_library_python_answers(exported, monkeypatch, loads_once, c
     found = json.loads(capsys.readouterr().out)
     assert found.pop("probabilities") == pytest.approx(expected.pop("probabilities"), abs=2e-6)
     assert found == expected
+
+
+def test_connections_can_be_encrypted_where_the_library_is_loaded():
+    # The library has functions for TLS under the names of those that Python uses.
+    code = "from bert_tf.asking.session import c_library; c_library(); "
+    code += "import ssl; ssl.create_default_context()"
+    subprocess.run([sys.executable, "-c", code], check=True)
