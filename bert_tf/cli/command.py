@@ -97,6 +97,9 @@ def run(
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)
 
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:  # it is closed, and the next file would take its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     prepare_environment()
     try:
         arguments = parser.parse_args(argv)

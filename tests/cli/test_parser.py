@@ -367,6 +367,24 @@ def test_a_reader_that_has_enough_is_no_error():
 
 
 @pytest.mark.end_to_end
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_as_the_null_device(tmp_path, stream):
+    (tmp_path / "text.txt").write_text("a cat sat\n" * 9)
+    command = shlex.join([sys.executable, "-m", "bert_tf", "vocab", "--input", "text.txt"])
+    done = subprocess.run(
+        f"{command} --size 20 --out vocab.txt {stream}",
+        shell=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "cat" in (tmp_path / "vocab.txt").read_text().split()
+
+
+@pytest.mark.end_to_end
 def test_a_vocabulary_is_learned_from_files_and_from_the_texts_of_a_corpus(tmp_path, capsys):
     text = "the lower the low, the lowest of the new and newer"
     (tmp_path / "text.txt").write_text(f"{text}\n" * 20)
