@@ -28,11 +28,11 @@ from benchmarks.arguments import existing
 from bert_tf import runs
 from bert_tf.cli import command
 from bert_tf.config import yaml_files
+from bert_tf.config.reading import load_config_for
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config_for
 
 # What a student learns besides the labels; None is nothing.
 WAYS: dict[str, dict[str, float] | None] = {

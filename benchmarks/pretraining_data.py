@@ -175,8 +175,8 @@ def write_records(text: Path, vocab: Path, out: Path, times: int) -> dict[str, f
     """Text to TFRecords."""
     import json
 
+    from bert_tf.config.reading import load_config
     from bert_tf.data.records import writing as record_writing
-    from bert_tf.tasks.configs import load_config
     from bert_tf.text import Tokenizer
 
     path = out.with_suffix(".yaml")

@@ -26,10 +26,10 @@ import bert_tf
 from benchmarks.arguments import existing
 from bert_tf import runs
 from bert_tf.cli import command
+from bert_tf.config.reading import load_config_for
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config_for
 
 # Changes of the section `train`; `epochs` and `learning_rate` are factors, `reinitialized` is a
 # number of top layers.

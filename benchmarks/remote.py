@@ -25,7 +25,7 @@ from tests.buckets import Bucket, served_moto
 
 _CODE = """
 import json, sys, time
-from bert_tf.tasks.configs import load_config
+from bert_tf.config.reading import load_config
 from bert_tf import runs
 from bert_tf.training.checkpointing import Checkpoints
 saving, save = [], Checkpoints.save

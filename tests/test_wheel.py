@@ -169,7 +169,7 @@ def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_pat
         module = f"bert_tf.experiments.{name}"
         assert f"python -m {module} " in run(installed / "python", "-m", module, "-h", cwd=tmp_path)
 
-    script = "from bert_tf.tasks.configs import load_config; print(load_config('glue/cola'))"
+    script = "from bert_tf.config.reading import load_config; print(load_config('glue/cola'))"
     told = run(installed / "python", "-c", script, cwd=tmp_path)
     assert "path='glue_data/CoLA'" in told and "learning_rate" in told
 

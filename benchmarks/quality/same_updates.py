@@ -30,6 +30,7 @@ from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from benchmarks.quality.tasks import QualityTask, tasks
 from bert_tf.checkpoints import reading
 from bert_tf.cli import command
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import training_batches
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -38,7 +39,6 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.runs import setup
 from bert_tf.runs.scoring import score
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import IGNORED
 from bert_tf.text import Tokenizer

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.multiple_choice.data import read_choices
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.squad import given_texts, ids_of, read_squad

@@ -44,7 +44,16 @@ class Parser(argparse.ArgumentParser):
 
 
 Option = Callable[[Any], object]  # adds one or several to a parser or to a group of one
-_NUMBERS = {"N": int, "P": float, "X": float}  # what the letters stand for
+
+
+def integer(text: str) -> int:
+    """A whole number of at most 64 bits."""
+    if abs(int(text)) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text} is too large")
+    return int(text)
+
+
+_NUMBERS = {"N": integer, "P": float, "X": float}  # what the letters stand for
 
 
 def option(declaration: str, help: str, **settings: Any) -> Option:

@@ -129,8 +129,8 @@ def finetune(arguments: argparse.Namespace) -> None:
 
 
 def _config(command: str, arguments: argparse.Namespace) -> Any:
+    from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
-    from bert_tf.tasks.configs import load_config_for
 
     kind = PretrainingRun if command.startswith("pretrain") else FinetuningRun
     return load_config_for(command, kind, arguments.config, arguments.settings)
@@ -163,8 +163,8 @@ def check(arguments: argparse.Namespace) -> None:
     bert-tf check reviews/train.tsv --task classification --checkpoint bert-base-uncased
     bert-tf check train.json --task question_answering --checkpoint runs/a --set data.format=squad
     """
+    from bert_tf.config.reading import config_of
     from bert_tf.config.yaml_files import Tree
-    from bert_tf.tasks.configs import config_of
 
     path = Path(arguments.config)
     if arguments.checkpoint:
@@ -364,7 +364,7 @@ def schema(arguments: argparse.Namespace) -> None:
     bert-tf schema
     bert-tf schema --out bert_tf.schema.json
     """
-    from bert_tf.tasks.schema import schema as of_files
+    from bert_tf.config.schema import schema as of_files
 
     text = json.dumps(of_files(), indent=2, ensure_ascii=False) + "\n"
     if arguments.out is None:

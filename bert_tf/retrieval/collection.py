@@ -9,7 +9,8 @@ from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file, local_path, names_in
 
-_CORPUS, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
+TEXTS = _CORPUS, _QUERIES = "corpus.jsonl", "queries.jsonl"
+_JUDGEMENTS = "qrels"
 _TRIPLE = ("query", "positive", "negative")
 _COLUMNS = ("query-id", "corpus-id", "score")
 
@@ -86,11 +87,6 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
     if not relevant:
         raise UserError(f"{judgements} holds no judgements; add lines below its header")
     return Collection(passages, {query: queries[query] for query in relevant}, relevant)
-
-
-def text_files(folder: Path) -> list[Path]:
-    """The files of a folder in BEIR's form that hold the texts."""
-    return [folder / _CORPUS, folder / _QUERIES]
 
 
 def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -4,12 +4,12 @@ import json
 import os
 from collections.abc import Sequence
 
+from bert_tf.config.reading import config_of
 from bert_tf.config.run import PretrainingRun
 from bert_tf.config.yaml_files import Tree
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.errors import UserError
 from bert_tf.runs.pretraining import pretrain
-from bert_tf.tasks.configs import config_of
 from bert_tf.training.evaluations import Metrics
 
 # Shares of the tokens to predict: BERT's, and the one that "Should You Mask 15% in Masked Language

@@ -15,6 +15,7 @@ from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
 from bert_tf.config.changes import difference, has_moved, tell_difference
+from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -26,7 +27,6 @@ from bert_tf.io.remote import clear_unstored, fetched, local_path, remove, synch
 from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_tokenizer_of
 from bert_tf.tasks import from_checkpoint
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
 

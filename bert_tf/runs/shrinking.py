@@ -15,6 +15,7 @@ import numpy as np
 
 from bert_tf.asking.frozen import FrozenTask
 from bert_tf.asking.saved_model import SavedModel
+from bert_tf.config.reading import config_of
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.yaml_files import Tree
 from bert_tf.console import logger
@@ -29,7 +30,6 @@ from bert_tf.report.plots import new_figure, to_png
 from bert_tf.runs.finetuning import finetune
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
-from bert_tf.tasks.configs import config_of
 
 # In the folder of the student's run.
 FILE, REPORT, PICTURE, RESULTS = "model.tflite", "shrink.md", "shrink.png", "shrink.json"

@@ -104,7 +104,9 @@ class Server:
             Route("/v1/models", self._list),
             Route("/v1/models/{rest:path}", of_model, methods=["GET", "POST"]),
         ]
-        handlers: dict[Any, Any] = {HTTPException: _http_error}
+        handlers: dict[Any, Any] = {
+            HTTPException: lambda request, error: _error(error.status_code, _malformed(request))
+        }
         app = Starlette(routes=routes, exception_handlers=handlers)
         return _Guard(app, hosts, self._count)
 
@@ -440,11 +442,6 @@ def _openai_error(status: int, message: str) -> Response:
 def _reranking_error(status: int, message: str) -> Response:
     kind = "Overloaded" if status == 429 else "Validation" if status < 500 else "Backend"
     return JSONResponse({"error": message, "error_type": kind}, status)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _error(error.status_code, _malformed(request))
 
 
 def _malformed(request: Request) -> str:

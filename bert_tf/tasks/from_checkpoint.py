@@ -14,6 +14,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.model import LONG_TEXT
+from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
@@ -24,7 +25,6 @@ from bert_tf.io.remote import local_path
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.text import Tokenizer
 

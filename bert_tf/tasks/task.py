@@ -16,6 +16,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file, local_path
+from bert_tf.retrieval.collection import TEXTS
 from bert_tf.tasks.fitting import official_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -72,8 +73,9 @@ class Task(ABC):
         file with the suffix ""; MNLI has several dev and test files.
         """
         self.check_format()
-        name = getattr(self.data, split) or self.default_name(split)
-        return {"": local_path(self.data.path) / name}
+        # In BEIR's folders these are the files of judgements.
+        folder = local_path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
+        return {"": folder / (getattr(self.data, split) or self.default_name(split))}
 
     def default_name(self, split: str) -> str:
         """The name of the file of "train", "dev" or "test" if none is configured."""
@@ -89,6 +91,8 @@ class Task(ABC):
     def sources(self, split: str) -> list[Path]:
         """The sources of the data of "train" or "dev"; by default the files themselves."""
         paths = self.train_files() if split == "train" else [*self.files(split).values()]
+        if self.data.format == "beir":
+            paths += [local_path(self.data.path) / name for name in TEXTS]
         return [file for path in paths for file in arrow.files_of(path) or [path]]
 
     def test_files(self) -> dict[str, Path]:

@@ -7,7 +7,7 @@ from typing import Any
 from markdown_text import as_markdown
 
 from bert_tf.config.run import PRETRAINING
-from bert_tf.tasks.schema import schema
+from bert_tf.config.schema import schema
 
 _REQUIRED = "*required*"
 

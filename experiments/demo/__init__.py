@@ -53,10 +53,10 @@ def run(out: str | os.PathLike) -> None:
     from sklearn.metrics import accuracy_score
 
     from bert_tf import runs
+    from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
     from bert_tf.experiments.demo import summary
     from bert_tf.interpret import inspect
-    from bert_tf.tasks.configs import load_config_for
 
     _title("Pre-training BERT on this text")
     config = load_config_for("pretrain", PretrainingRun, out / "pretraining.yaml")

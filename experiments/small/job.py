@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.runs.run_folder import METRICS_FILE
-from bert_tf.tasks.configs import load_config
 
 # Keys of a configuration and their values.
 Settings = Mapping[str, object]

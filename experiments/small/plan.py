@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_tf.config.reading import load_config
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.experiments.small.job import Job, Settings, Sources, finetune_job, run_job
 from bert_tf.experiments.squad_ensemble import metrics_file
 from bert_tf.runs.run_folder import METRICS_FILE
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.token_classification.model import FEATURES
 
 TABLES = ("1", "2", "3", "4", "5", "6", "7", "figure 4")

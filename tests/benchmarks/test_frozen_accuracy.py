@@ -13,13 +13,13 @@ from benchmarks.frozen_accuracy import ASKED
 from bert_tf import MultipleChoice
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.data.targets import Label, Number
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.runs import setup
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config
 from tests import tiny, tiny_questions, tiny_tags
 from tests.interpret import tiny_runs
 from tests.tasks.tiny_tasks import model_of

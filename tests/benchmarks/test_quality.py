@@ -14,9 +14,9 @@ from benchmarks.quality import __main__ as quality
 from benchmarks.quality import same_updates
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf.checkpoints import reading
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks import from_checkpoint
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.token_classification.model import IGNORED
 from tests import tiny
 

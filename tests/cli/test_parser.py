@@ -162,7 +162,7 @@ def test_the_help_names_every_command_and_the_version_is_told(capsys):
         (["finetun"], "invalid choice: 'finetun'"),
         (["finetune"], "required: CONFIG.yaml, --out; see bert-tf finetune --help"),
         (["finetune", "a.yaml", "--ou", "run"], "required: --out"),
-        (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid int value: 'many'"),
+        (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid integer value: 'many'"),
         (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
         (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
         (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
@@ -344,6 +344,34 @@ def test_an_interruption_says_that_the_run_can_go_on(capsys, training, quiet):
     assert main([*quiet, "evaluate", "run"]) == 130
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "run the same command again" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vocab --input {file} --size 20 --out {file}",
+        "vocab --input {other} {file} --size 20 --out {link}",
+        "predict saved_model --input {file} --output {file}",
+        "embed saved_model {file} --out {same}",
+        "mine model --data {other} --corpus {file} --out {file}",
+        "mine model --data {file} --out {same}",
+    ],
+)
+def test_a_file_that_is_read_is_not_replaced(tmp_path, capsys, command):
+    file, other, link = (tmp_path / name for name in ("texts.txt", "other.txt", "link.txt"))
+    file.write_text("a cat sat\n")
+    other.write_text("a dog ran\n")
+    link.symlink_to(file)
+    same = f"{tmp_path}/../{tmp_path.name}/texts.txt"
+    given = command.format(file=file, other=other, link=link, same=same)
+    assert main(shlex.split(given)) == 2
+    assert "is read, and would be replaced; name another file to write" in capsys.readouterr().err
+    assert file.read_text() == "a cat sat\n"
+
+
+def test_a_number_of_more_than_64_bits_is_refused(capsys):
+    assert main(["vocab", "--input", "x", "--out", "y", "--size", "9" * 20]) == 2
+    assert "argument --size: 99999999999999999999 is too large" in capsys.readouterr().err
 
 
 @pytest.mark.slow

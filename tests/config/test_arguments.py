@@ -8,8 +8,8 @@ import pytest
 
 import bert_tf
 from bert_tf.config.arguments import checked
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 
 TEXTS, LABELS = ["the cat", "a dog"] * 4, ["good", "bad"] * 4

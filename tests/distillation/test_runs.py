@@ -10,12 +10,12 @@ import bert_tf
 from bert_tf import runs
 from bert_tf.checkpoints import tensors
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs import setup
 from bert_tf.runs.finetuning import _Data
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import evaluate
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.checkpointing import OPTIMIZER_FILE
 from bert_tf.training.loop import AfterUpdate
 from tests.interpret.tiny_runs import make_run

@@ -8,8 +8,8 @@ import pages
 import pytest
 
 from bert_tf.config import data, train, yaml_files
+from bert_tf.config.schema import schema
 from bert_tf.tasks.embedding import EmbeddingTrain
-from bert_tf.tasks.schema import schema
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAME = "reference/configuration"

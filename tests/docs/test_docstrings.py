@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "bert_tf.checkpoints.checkpoint.Checkpoint": _RECORD,
     "bert_tf.checkpoints.conversion.save": "docs/how_to/checkpoints.md shows it",
     "bert_tf.config.distillation.DistillationLosses": _RECORD,
-    "bert_tf.tasks.configs.load_config": _RUN,
+    "bert_tf.config.reading.load_config": _RUN,
     "bert_tf.experiments.report.report": _RUN,
     "bert_tf.export.run.export_run": _RUN,
     "bert_tf.interpret.data_quality.check": _RUN,

@@ -23,10 +23,10 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import conversion
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.tasks.configs import load_config
 from tests import tiny, tiny_questions, tiny_tags
 from tests.buckets import Bucket, served_moto
 from tests.tasks import tiny_texts

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.cli import command, parser
-from bert_tf.tasks.configs import load_config
+from bert_tf.config.reading import load_config
 from bert_tf.tasks.texts.glue import GLUE
 from bert_tf.tasks.token_classification.model import FEATURES
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.experiments.report.paper import BENCHMARKS
@@ -13,7 +14,6 @@ from bert_tf.experiments.small import __main__ as small
 from bert_tf.experiments.small import corpus
 from bert_tf.experiments.small.job import Sources
 from bert_tf.experiments.small.plan import TABLES, choose, jobs
-from bert_tf.tasks.configs import load_config
 
 FOLDER = Path(corpus.__file__).parent
 

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import QuestionAnswerer, runs
+from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.question_answering.squad import read_squad
 from tests import tiny_questions
 from tests.export import odd_texts

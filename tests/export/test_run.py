@@ -25,6 +25,7 @@ from bert_tf.checkpoints import conversion, native
 from bert_tf.checkpoints.description import Content, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.export import __main__ as command
 from bert_tf.export import run as exporting
@@ -32,7 +33,6 @@ from bert_tf.export.run import export_run
 from bert_tf.io.vocabulary import write_beside
 from bert_tf.runs.run_folder import BEST_FILE, RunFolder
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config
 from tests import tiny, tiny_questions
 from tests.checkpoints import tiny_embedders
 from tests.tasks import tiny_texts

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import TokenClassifier
+from bert_tf.config.reading import load_config
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.run import TokenClassification
 from tests import tiny, tiny_tags

@@ -26,6 +26,7 @@ from bert_tf import TextClassifier
 from bert_tf.asking.record import RECORD_FILE, Record, to_json
 from bert_tf.asking.row_files import read_blocks
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files
+from bert_tf.config.reading import load_config
 from bert_tf.data import arrow, tables
 from bert_tf.data.corpora import corpus
 from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
@@ -39,7 +40,6 @@ from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.tasks import keras_files
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.multiple_choice import data as choices
 from bert_tf.tasks.question_answering import squad
 from bert_tf.tasks.reranking import data as ranking

@@ -15,13 +15,13 @@ from bert_tf import runs
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.interpret import inspect
 from bert_tf.interpret.looks import attention_maps
 from bert_tf.interpret.subject import Subject
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from bert_tf.text import Preprocessor
 from tests import tiny
 from tests.interpret.tiny_runs import make_run

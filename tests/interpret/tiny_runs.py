@@ -10,10 +10,10 @@ import keras
 
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
-from bert_tf.tasks.configs import load_config
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks import tiny_texts
 

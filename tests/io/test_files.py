@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, is_there, lines_of, open_maybe_gzipped, read_text
 from bert_tf.io.vocabulary import read_vocabulary
-from bert_tf.tasks.configs import load_config
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -37,7 +37,7 @@ def test_what_is_no_address_is_refused(address):
 
 
 def test_no_package_of_a_store_is_imported_without_an_address():
-    code = "import sys, bert_tf.io.atomic, bert_tf.io.resumable, bert_tf.tasks.configs\n"
+    code = "import sys, bert_tf.io.atomic, bert_tf.io.resumable, bert_tf.config.reading\n"
     code += "assert not {'fsspec', 's3fs', 'gcsfs', 'aiohttp'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 

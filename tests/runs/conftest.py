@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 from tests.runs.lives import Nursery, killed_after
 

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf import runs
 from bert_tf.checkpoints import of_run
 from bert_tf.cli.parser import main
-from bert_tf.tasks.configs import load_config
+from bert_tf.config.reading import load_config
 from tests import tiny
 from tests.runs.lives import killed_after
 

@@ -8,9 +8,9 @@ from bert_tf import MaskedLM, UserError
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.io.vocabulary import TokenizerSettings
 from bert_tf.runs.extending import extend
-from bert_tf.tasks.configs import load_config
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary_learning import cut
 from bert_tf.text.word_counts import count_words_of_texts

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.runs import fingerprint as module
 from bert_tf.runs.fingerprint import fingerprint, of_corpus, of_files, of_sizes
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.texts.glue import mrpc_sources
 from tests import tiny
 

@@ -13,10 +13,10 @@ import pytest
 
 import bert_tf
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.data import _check_tokenizer
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 from tests.fixtures.make_formats import DATA
 from tests.tasks.test_keras_files import close

@@ -11,9 +11,9 @@ import bert_tf
 from bert_tf import runs
 from bert_tf.checkpoints import of_run, tensors
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 from tests.runs.killed import Killed, check_ended_equal, kill_after
 

@@ -5,10 +5,10 @@ import pytest
 
 from bert_tf import runs
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
 from bert_tf.data.tables import read_table
 from bert_tf.runs import finetuning
 from bert_tf.tasks import task_model
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.loading import load_model
 from tests import tiny
 

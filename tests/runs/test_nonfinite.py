@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bert_tf import AdamW, runs
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.nonfinite import Diverged
 from tests import tiny
 from tests.runs.killed import weights

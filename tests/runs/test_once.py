@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert_tf import runs
 from bert_tf.checkpoints import conversion, reading, tensors
 from bert_tf.checkpoints.of_run import newest
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.configs import load_config
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny

@@ -9,12 +9,12 @@ import pytest
 
 from bert_tf import LAMB, AdamW, runs
 from bert_tf.checkpoints import of_run, tensors
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.writing import write_records
 from bert_tf.errors import UserError
 from bert_tf.runs import pretraining
-from bert_tf.tasks.configs import load_config
 from bert_tf.text import Tokenizer
 from tests import tiny
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.io.remote import fetched, local_path
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 from tests.runs.killed import Killed, check_ended_equal, check_equal, kill_after
 from tests.runs.lives import Nursery, last_step

@@ -3,9 +3,9 @@
 import pytest
 
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from bert_tf import runs
 from bert_tf.checkpoints import conversion, of_run, reading, tensors
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
-from bert_tf.tasks.configs import load_config
 from tests import tiny, tiny_questions
 from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step

@@ -9,12 +9,12 @@ import pytest
 from bert_tf import Encoder, EncoderConfig, TextClassifier
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.console import news
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.runs.search import check_sources, search
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.nonfinite import Diverged
 from tests import tiny
 

@@ -7,9 +7,9 @@ import pytest
 import bert_tf
 from bert_tf import runs
 from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.shrinking import shrink
-from bert_tf.tasks.configs import load_config
 from tests import tiny_questions, tiny_tags
 
 STAGES = [

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.runs import finetuning, pretraining
-from bert_tf.tasks.configs import load_config
 from bert_tf.training import distributed
 from tests import tiny, tiny_questions, tiny_tags
 from tests.interpret import tiny_runs

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bert_tf import Encoder, EncoderConfig
+from bert_tf.config.reading import load_config, load_config_for
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.runs import study
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config, load_config_for
 from bert_tf.training.nonfinite import Diverged
 from tests import tiny
 from tests.runs.test_search import finish, table

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import runs
-from bert_tf.tasks.configs import load_config
+from bert_tf.config.reading import load_config
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[2]

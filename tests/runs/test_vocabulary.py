@@ -7,10 +7,10 @@ import pytest
 from bert_tf import Encoder, Tokenizer
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, TokenizerSettings, file_text
 from bert_tf.runs.vocabulary import settle, with_tokenizer_of
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 
 

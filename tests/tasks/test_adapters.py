@@ -10,9 +10,9 @@ import bert_tf
 from bert_tf import runs
 from bert_tf.checkpoints import tensors
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.checkpointing import ADAPTER_FILE
 from bert_tf.training.loop import AfterUpdate
 from tests import tiny

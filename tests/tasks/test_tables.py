@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.config.reading import load_config
 from bert_tf.data import arrow
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.runs.fingerprint import fingerprint
 from bert_tf.tasks import inputs, registry
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 
 pa = pytest.importorskip("pyarrow")

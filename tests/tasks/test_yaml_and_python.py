@@ -10,9 +10,9 @@ import bert_tf
 from bert_tf import runs
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.question_answering.squad import read_squad
 from bert_tf.tasks.token_classification.conll import read_conll
 from tests import tiny, tiny_questions, tiny_tags

@@ -15,9 +15,9 @@ import tensorflow as tf
 from bert_tf import AdamW, Encoder, TextClassifier
 from bert_tf.checkpoints import names, of_run, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from bert_tf.training import loop
 from bert_tf.training.callbacks import Callbacks
 from bert_tf.training.checkpointing import Checkpoints

@@ -12,7 +12,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.io.remote import local_path
-from bert_tf.retrieval.collection import Collection, text_files
+from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import EmbeddingRun, files, losses
 from bert_tf.tasks.embedding.data import EmbeddingTarget, Ranking, form_of
@@ -51,12 +51,6 @@ class EmbeddingTask(Task):
         # In BEIR's folders these are the files of judgements.
         self.check_format()
         return {"": _path(self.config, split)}
-
-    def sources(self, split: str) -> list[Path]:
-        paths = super().sources(split)
-        if self.data.format == "beir":
-            paths += text_files(local_path(self.data.path))
-        return paths
 
     def training_rows(self) -> Columns:
         (path,) = self.files("train").values()

@@ -10,8 +10,6 @@ from bert_tf.data import arrow, tables
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.io.atomic import write_text
-from bert_tf.io.remote import local_path
-from bert_tf.retrieval.collection import text_files
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking import RerankingData, RerankingRun, candidates
 from bert_tf.tasks.reranking.data import FORMATS, read_candidates
@@ -31,21 +29,9 @@ class Reranking(Task):
     data: RerankingData
     _loss: RankingLoss | None = None
 
-    def files(self, split: str) -> dict[str, Path]:
-        # In BEIR's folders these are the files of judgements.
-        self.check_format()
-        folder = local_path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
-        return {"": folder / (getattr(self.data, split) or self.default_name(split))}
-
     def default_name(self, split: str) -> str:
         is_named = self.data.format in (*tables.FORMATS, *arrow.FORMATS)
         return super().default_name(split) if is_named else f"{split}.tsv"
-
-    def sources(self, split: str) -> list[Path]:
-        paths = super().sources(split)
-        if self.data.format == "beir":
-            paths += text_files(local_path(self.data.path))
-        return paths
 
     def training_rows(self) -> Columns:
         rows = super().training_rows()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import beam_shards
 from bert_tf.data.corpora.beam_shards import lay_out
 from bert_tf.data.corpora.corpus import Corpus
@@ -13,7 +14,6 @@ from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import DEV, TRAIN
 from bert_tf.errors import UserError, named
 from bert_tf.io.remote import fetched
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 
 TOKENIZER = tiny.tokenizer()

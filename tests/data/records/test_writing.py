@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.pretraining_data import open_data
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import FORMAT
@@ -16,7 +17,6 @@ from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import RECORDS, RecordFormat
 from bert_tf.data.records.writing import write_records
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.text import Tokenizer
 from tests import tiny
 

@@ -7,12 +7,12 @@ import pytest
 from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.experiments.report import report
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.tasks.configs import load_config
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny
 

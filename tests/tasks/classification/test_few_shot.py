@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 
 import bert_tf
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.classification.few_shot import contrastive_pairs
-from bert_tf.tasks.configs import load_config
 from tests import tiny
 from tests.tasks import tiny_objects as objects
 

@@ -7,8 +7,8 @@ import pytest
 
 import bert_tf
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.embedding import files
 from bert_tf.tasks.embedding.data import form_of
 from bert_tf.tasks.embedding.run import EmbeddingTask

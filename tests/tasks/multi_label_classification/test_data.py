@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.data.targets import Labels
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.multi_label_classification import MultiLabelRun
 from bert_tf.tasks.multi_label_classification.run import MultiLabelClassification
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.multi_target_regression.run import MultiTargetRegression
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal

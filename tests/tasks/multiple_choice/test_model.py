@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.multiple_choice.run import MultipleChoiceTask
 from bert_tf.text import Preprocessor
 from tests import tiny

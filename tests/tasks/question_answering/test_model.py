@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.question_answering.run import QuestionAnswering
 from bert_tf.tasks.question_answering.squad import given_texts, read_squad
 from tests import tiny_questions

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.regression.run import Regression
 from tests.tasks.tiny_tasks import examples_of, model_of
 from tests.tasks.tiny_texts import pairs, write_config, write_lines

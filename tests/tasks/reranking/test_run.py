@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bert_tf import runs
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.reranking.run import Reranking
 from tests.tasks.reranking.tiny_beir import write_beir
 from tests.tasks.tiny_tasks import model_of

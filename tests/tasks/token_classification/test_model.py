@@ -9,11 +9,11 @@ import pytest
 
 from bert_tf import Encoder, TokenClassifier, load, runs
 from bert_tf.checkpoints import reading
+from bert_tf.config.reading import load_config
 from bert_tf.data import tfds as data_sets
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.tasks import from_checkpoint
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.token_classification import tagged_sentences
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import Encoder, TokenClassifier, Tokenizer, load, runs
+from bert_tf.config.reading import load_config
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 from bert_tf.tasks.token_classification.span_files import read_spans
 from bert_tf.tasks.token_classification.spans import Span, in_words
 from tests import tiny

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from bert_tf.config.reading import DISTILLATION, kinds
 from bert_tf.config.run import FORMAT
-from bert_tf.tasks.configs import DISTILLATION, kinds
 
 _TASK = "The kind of task; it decides which keys the sections have."
 _BASE = "Another file, or an experiment, to start from; the keys of this file override its keys."

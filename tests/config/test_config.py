@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from bert_tf.config.changes import difference, tell_difference
+from bert_tf.config.reading import load_config
 from bert_tf.config.train import Range
 from bert_tf.errors import UserError
-from bert_tf.tasks.configs import load_config
 
 MINIMAL = """\
 task: classification

@@ -12,9 +12,9 @@ from bert_tf.cli.parser import main
 from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.schema import schema
 from bert_tf.config.section import Count
 from bert_tf.tasks import registry
-from bert_tf.tasks.schema import schema
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.yaml"))
