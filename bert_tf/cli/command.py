@@ -3,13 +3,15 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from bert_tf.console import news
 from bert_tf.dependencies import prepare_environment
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory, is_refused, refusal
+from bert_tf.io.remote import is_remote
 
 _EXIT_CODES = """\
 exit codes:
@@ -94,6 +96,16 @@ def module_parser(module: str, doc: str, *options: Option) -> Parser:
     return parser
 
 
+def _check_output(given: Mapping[str, Any]) -> None:
+    """Raises UserError if the file that is written is one of those that are read."""
+    out = given.get("out") or given.get("output") or ""
+    for name in given.keys() - {"out", "output", "texts"}:
+        for each in given[name] if isinstance(given[name], list) else [given[name]]:
+            is_path = isinstance(each, str | Path) and (os.path.isfile(out) or is_remote(out))
+            if is_path and os.path.realpath(each) == os.path.realpath(out):
+                raise UserError(f"{out} is read, and would be replaced; name another file to write")
+
+
 def run(
     program: str,
     parser: Parser,
@@ -112,6 +124,7 @@ def run(
     prepare_environment()
     try:
         arguments = parser.parse_args(argv)
+        _check_output(vars(arguments))
         quiet = vars(arguments).pop("quiet", False)
         with news(shown=not quiet):
             work(arguments)

@@ -2,9 +2,8 @@
 
 import argparse
 import inspect
-import os
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import bert_tf
@@ -13,9 +12,7 @@ from bert_tf.cli import commands
 from bert_tf.cli.command import Option, Parser, group, option, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
 from bert_tf.dependencies import check_backend
-from bert_tf.errors import UserError
 from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
-from bert_tf.io.remote import is_remote
 
 PROGRAM = "bert-tf"
 
@@ -41,20 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work(arguments: argparse.Namespace) -> None:
         check_backend()
-        _check_output(vars(arguments))
         vars(arguments).pop("handler")(arguments)
 
     return run(PROGRAM, make_parser(), argv, work, _STOPPED)
-
-
-def _check_output(given: Mapping[str, Any]) -> None:
-    """Raises UserError if the file that is written is one of those that are read."""
-    out = given.get("out") or given.get("output") or ""
-    for name in given.keys() - {"out", "output", "texts"}:
-        for each in given[name] if isinstance(given[name], list) else [given[name]]:
-            is_same = isinstance(each, str) and os.path.realpath(each) == os.path.realpath(out)
-            if is_same and (os.path.isfile(out) or is_remote(out)):
-                raise UserError(f"{out} is read, and would be replaced; name another file to write")
 
 
 class _Parser(Parser):
