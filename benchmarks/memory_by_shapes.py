@@ -5,7 +5,7 @@
 Batches of 1 to 32 texts of 1 to 150 words are answered as `bert-tf predict` answers them. oneDNN
 compiles kernels for each shape of a product, and TensorFlow keeps up to 1,024 of each kind for each
 inter-op thread: `MklPrimitiveFactory` in `tensorflow/core/util/mkl_util.h`. The table shows how the
-memory grows until they are there. oneDNN on and off have a process each.
+memory grows until they are there. Each of the two settings has a process of its own.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def measure(path: str, seconds: float, is_on: bool) -> list[tuple[str, ...]]:
     prepare_to_serve()
     model = SessionModel.load(path)
     if model is None:
-        raise UserError(f"TensorFlow's C library cannot ask {path}; name a SavedModel of strings")
+        raise UserError(f"TensorFlow's C library cannot run {path}; name a SavedModel of strings")
     (name,) = model.ranks("serving_default")
     model.ask("serving_default", [{name: "once"}])  # the first answer takes longer
     source, shapes, batches, texts = random.Random(0), set(), 0, 0

@@ -5,8 +5,8 @@
     python -m benchmarks.training_memory --lora 0 8 --parts 1 --rematerialize no
 
 A classifier is fine-tuned on rows of the full length: as it is, with the batch in parts
-(`accumulation_steps`), with `rematerialize`, and with both. `--lora` compares that with adapters of
-some ranks. Each has a process of its own, whose peak includes Python and TensorFlow. What does not
+(`accumulation_steps`), with `rematerialize`, and with both. `--lora` adds adapters of the given
+ranks. Each has a process of its own, whose peak includes Python and TensorFlow. What does not
 fit into memory has no figures. Weights are random.
 """
 

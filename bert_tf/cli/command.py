@@ -99,10 +99,11 @@ def module_parser(module: str, doc: str, *options: Option) -> Parser:
 def _check_output(given: Mapping[str, Any]) -> None:
     """Raises UserError if the file that is written is one of those that are read."""
     out = given.get("out") or given.get("output") or ""
+    if not os.path.isfile(out) and not is_remote(out):
+        return
     for name in given.keys() - {"out", "output", "texts"}:
         for each in given[name] if isinstance(given[name], list) else [given[name]]:
-            is_path = isinstance(each, str | Path) and (os.path.isfile(out) or is_remote(out))
-            if is_path and os.path.realpath(each) == os.path.realpath(out):
+            if isinstance(each, str | Path) and os.path.realpath(each) == os.path.realpath(out):
                 raise UserError(f"{out} is read, and would be replaced; name another file to write")
 
 
@@ -119,7 +120,7 @@ def run(
         print(f"{program}: {message}", file=sys.stderr)
 
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
-        if getattr(sys, name) is None:  # it is closed, and the next file would take its number
+        if getattr(sys, name) is None:  # closed: the next file would take its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     prepare_environment()
     try:

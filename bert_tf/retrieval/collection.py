@@ -10,7 +10,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file, local_path, names_in
 
 TEXTS = _CORPUS, _QUERIES = "corpus.jsonl", "queries.jsonl"
-_JUDGEMENTS = "qrels"
+JUDGEMENTS = "qrels"
 _TRIPLE = ("query", "positive", "negative")
 _COLUMNS = ("query-id", "corpus-id", "score")
 
@@ -66,7 +66,7 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
     folder = local_path(folder)
     passages = dict(_texts(_present(folder / _CORPUS, folder)))
     queries = dict(_texts(_present(folder / _QUERIES, folder)))
-    judgements = _present(folder / _JUDGEMENTS / f"{split}.tsv", folder)
+    judgements = _present(folder / JUDGEMENTS / f"{split}.tsv", folder)
     relevant: dict[str, dict[str, int]] = {}
     for number, row in read_table(judgements, "tsv", _COLUMNS):
         query, passage, score = (row[column] for column in _COLUMNS)
@@ -104,11 +104,11 @@ def _present(path: Path, folder: Path) -> Path:
     """`path`, if the file is there."""
     if is_file(path):
         return path
-    splits = ", ".join(sorted(each.stem for each in names_in(folder / _JUDGEMENTS, "*.tsv")))
+    splits = ", ".join(sorted(each.stem for each in names_in(folder / JUDGEMENTS, "*.tsv")))
     hint = f"; its splits are {splits}" if splits and path.parent != folder else ""
     raise UserError(
         f"{path} not found; a folder in BEIR's form holds {_CORPUS}, {_QUERIES} and "
-        f"{_JUDGEMENTS}/SPLIT.tsv{hint}"
+        f"{JUDGEMENTS}/SPLIT.tsv{hint}"
     )
 
 

@@ -89,7 +89,7 @@ def fit(
         lora: trains low-rank updates of the encoder's weights, and the head, instead of all weights
             (LoRA): their rank, or a dict of the keys of `train.lora` in
             docs/reference/configuration.md. Afterwards the updates are a part of the weights; see
-            `save_adapter`. A learning rate four to ten times as high is usual.
+            `save_adapter`. Begin with four times the learning rate.
         few_shot: learns from few texts, such as 8 of each label; for a `TextClassifier`.
         epochs: as in Keras, and so are all parameters that are not named here.
 

@@ -16,7 +16,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.remote import is_file, local_path
-from bert_tf.retrieval.collection import TEXTS
+from bert_tf.retrieval.collection import JUDGEMENTS, TEXTS
 from bert_tf.tasks.fitting import official_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -74,7 +74,7 @@ class Task(ABC):
         """
         self.check_format()
         # In BEIR's folders these are the files of judgements.
-        folder = local_path(self.data.path) / ("qrels" if self.data.format == "beir" else "")
+        folder = local_path(self.data.path) / (JUDGEMENTS if self.data.format == "beir" else "")
         return {"": folder / (getattr(self.data, split) or self.default_name(split))}
 
     def default_name(self, split: str) -> str:

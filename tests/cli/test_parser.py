@@ -162,7 +162,10 @@ def test_the_help_names_every_command_and_the_version_is_told(capsys):
         (["finetun"], "invalid choice: 'finetun'"),
         (["finetune"], "required: CONFIG.yaml, --out; see bert-tf finetune --help"),
         (["finetune", "a.yaml", "--ou", "run"], "required: --out"),
-        (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid integer value"),
+        (
+            ["vocab", "--input", "a", "--size", "many", "--out", "v"],
+            "invalid integer value: 'many'",
+        ),
         (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
         (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
         (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
