@@ -50,10 +50,11 @@ class EncodedRows:
 
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The encoder's inputs for `rows`, int32, and `others`, all [batch, seq_len], padded."""
-        lengths = self.lengths[rows]
+        starts = self.starts[rows]
+        lengths = self.starts[rows + 1] - starts  # `self.lengths` would compute those of all rows
         place = np.arange(self.padded_to or lengths.max())[None, :]
         mask = place < lengths[:, None]
-        source = (self.starts[rows][:, None] + place)[mask]
+        source = (starts[:, None] + place)[mask]
         inputs = {"input_mask": mask.astype(np.int32)}
         for name, values in (("input_word_ids", self.word_ids), ("input_type_ids", self.type_ids)):
             inputs[name] = np.zeros(mask.shape, np.int32)
