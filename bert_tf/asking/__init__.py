@@ -3,13 +3,13 @@
 What queries a SavedModel imports neither Keras nor TensorFlow, so that a command starts fast.
 """
 
+import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from bert_tf.console import Progress, logger
-from bert_tf.data.by_length import batches_by_length
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_text
 
@@ -110,6 +110,13 @@ def batches(
             progress.update(done, line=True)
 
 
+def batches_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """Every row once, the longest first, in batches."""
+    order = np.argsort(-lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
 def without_nan(outputs: Outputs, path: str) -> Outputs:
     """The outputs of the export `path`. Raises UserError if one is NaN."""
     for name, values in outputs.items():
@@ -127,14 +134,14 @@ def row_length(row: Row) -> int:
 
 
 class CutTexts:
-    """Counts the rows with longer texts than a model reads. Those of exports are not counted."""
+    """Counts the rows with longer texts than a model reads, unless the messages are off."""
 
     def __init__(self, model: Any):
         self._count, self._model = getattr(model, "count_cut", None), model
         self._cut = self._rows = 0
 
     def add(self, columns: Sequence[Sequence]) -> None:
-        if self._count and columns:
+        if self._count and columns and logger.isEnabledFor(logging.INFO):
             self._cut += self._count(columns)
             self._rows += len(columns[0])
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.by_length import batches_by_length
+from bert_tf.asking import batches_by_length
 from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 
 

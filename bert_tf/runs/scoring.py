@@ -10,13 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import say_cut
+from bert_tf.asking import batches_by_length, say_cut
 from bert_tf.config.arguments import checked_argument
 from bert_tf.config.imported import Imported
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.data.batching import TrainingRows
-from bert_tf.data.by_length import batches_by_length
 from bert_tf.data.columns import Columns
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError

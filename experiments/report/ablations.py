@@ -12,8 +12,8 @@ from bert_tf.experiments.report import facts as of
 from bert_tf.experiments.report.facts import RunFacts
 from bert_tf.experiments.report.page import ReportRow, ReportSection
 from bert_tf.experiments.report.paper import distinct_names
+from bert_tf.experiments.report.pictures import Line, draw_lines
 from bert_tf.experiments.report.tables import cells, training_parts
-from bert_tf.report.plots import Line, draw_lines
 
 
 class PaperColumn(NamedTuple):

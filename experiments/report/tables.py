@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.experiments.report.facts import RunFacts
 from bert_tf.experiments.report.page import ReportRow, ReportSection
 from bert_tf.experiments.report.paper import BENCHMARKS, distinct_names
-from bert_tf.report.curves import draw_curves
+from bert_tf.experiments.report.pictures import draw_curves
 
 # The curves that are drawn if a run logged them.
 _CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")

@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import batches_by_length
 from bert_tf.data.batching import (
     EncodedRows,
     ShuffledBatches,
     flat,
     training_batches,
 )
-from bert_tf.data.by_length import batches_by_length
 from bert_tf.data.mapped import joined
 
 LENGTHS = np.random.default_rng(0).integers(3, 30, 203)

@@ -8,12 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import BATCH, Answers, Outputs, Row, plain
+from bert_tf.asking import BATCH, Answers, Outputs, Row, batches_by_length, plain
 from bert_tf.asking.saved_model import NETWORK
 from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
 from bert_tf.data.batching import TrainingRows
-from bert_tf.data.by_length import batches_by_length
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.data.until_exit import counter
