@@ -63,7 +63,8 @@ def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -
     """What the export of a task model says about it; see `Record`."""
     description = describe(model, model.tokenizer)
     lists = type(model).padded_lists
-    return Record(description.to_dict(), tuple(lengths), inputs, precision, lists)
+    cuts = model.cuts_texts
+    return Record(description.to_dict(), tuple(lengths), inputs, precision, lists, cuts)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -77,7 +77,6 @@ def embed(
             rows, skipped = block[skipped:], max(skipped - len(block), 0)
             if not rows:
                 continue
-            cuts.add(columns_of(rows))
             matrix, done = np.zeros((0, 0), np.float32), file.done
             for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
                 if _OUTPUT not in outputs:
@@ -94,6 +93,7 @@ def embed(
                 progress.update(done, line=True)
             start = b"" if file.done else _header(count, matrix)
             file.append(start + matrix.tobytes(), done)
+            cuts.add(columns_of(rows))
     cuts.say()
     logger.info(f"{out}: {count:,} vectors")
 

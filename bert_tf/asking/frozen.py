@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, encoded, row_length, rows_of, without_nan
+from bert_tf.asking import Answers, Outputs, Row, rows_of, without_nan
 from bert_tf.asking.lite import LiteNetwork, LiteStrings
 from bert_tf.asking.record import Record, is_saved_model
 from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork
@@ -181,15 +181,8 @@ class FrozenTask(Answers):
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         """How many rows have longer texts than the export reads; 0 if it does not say."""
-        if self._record is not None:
-            settings, template = self.settings, "hypothesis_template"
-            added = [settings.get(template, ""), *(settings.get("prompts") or {}).values()]
-            # Three tokens are special, and a text has at most as many others as it has bytes.
-            most = max(self._record.lengths) - 3 - sum(len(encoded(each)) for each in added)
-            texts = [[*map(_in_bytes, column)] for column in columns]
-            rows = rows_of(texts, [*map(str, range(len(texts)))])
-            if all(row_length(row) <= most for row in rows):
-                return 0
+        if self._record is not None and not self._record.may_cut(columns):
+            return 0
         return self._unweighted.count_cut(columns) if self._unweighted else 0
 
     @property
@@ -232,10 +225,6 @@ class FrozenTask(Answers):
         )
 
     fit = compile = save = save_checkpoint = export = _only_predicts
-
-
-def _in_bytes(value: Any) -> Any:
-    return encoded(value) if isinstance(value, str | bytes) else [*map(encoded, value)]
 
 
 def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:

@@ -10,6 +10,7 @@ from bert_tf.data import tables
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import text_file
+from bert_tf.io.files import ending
 from bert_tf.io.json_files import whole_text
 from bert_tf.io.remote import local_path
 from bert_tf.retrieval.collection import Collection
@@ -75,10 +76,10 @@ def mine(
 
 def _collection(path: Path, corpus: str | None) -> Collection:
     """The questions of a file, with the passages that answer them and all others."""
-    ending = "beir" if path.parent.name == "qrels" else path.suffix[1:]
-    if ending not in (*tables.FORMATS, "beir"):
+    form = "beir" if path.parent.name == "qrels" else ending(path)
+    if form not in (*tables.FORMATS, "beir"):
         raise UserError(f"{path} must end in .tsv, .csv or .jsonl, or be FOLDER/qrels/SPLIT.tsv")
-    found = files.read(path, ending, judged=True)
+    found = files.read(path, form, judged=True)
     if isinstance(found, Columns):
         if len(found.values) < 2 or found.targets is not None:
             raise UserError(f"{path} has no pairs; name its columns query (or anchor) and positive")

@@ -57,7 +57,6 @@ def run(
         if lines is not None:
             progress = shown.enter_context(Progress("answering", lines, unit="rows"))
         for rows, last_line in blocks:
-            cuts.add(columns_of(rows))
             if lines is None:  # progress is shown of the lines read so far
                 progress = shown.enter_context(Progress("answering", last_line, done, unit="rows"))
             written = [""] * len(rows)
@@ -72,6 +71,7 @@ def run(
             handle.writelines(written)
             # Whoever reads from the pipe need not wait for the next block.
             handle.flush()
+            cuts.add(columns_of(rows))
             done = last_line
             if lines is None:
                 shown.close()

@@ -7,10 +7,11 @@ anything there, so everything that is read is checked.
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from bert_tf.asking import encoded
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
@@ -34,6 +35,7 @@ class Record:
     `lengths` are the tokens of a row, of each signature of a LiteRT file, and of a SavedModel the
     most. `precision` is that of the products, or of the weights of a LiteRT file. `lists` are the
     outputs that are lists of another length in each row; those in a tuple end at the same place.
+    `cuts` says whether texts of more tokens are cut.
     """
 
     model: Mapping[str, Any]
@@ -41,10 +43,23 @@ class Record:
     inputs: str
     precision: str
     lists: tuple[tuple[str, ...], ...] = ()
+    cuts: bool = False
 
     @property
     def class_name(self) -> str:
         return self.model["model"]
+
+    def may_cut(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Whether a row of texts may be longer than the model reads, as its bytes say."""
+        if not self.cuts:
+            return False
+        settings = self.model.get("settings", {})
+        prompts = settings.get("prompts")
+        added = [*prompts.values()] if isinstance(prompts, dict) else []
+        added.append(settings.get("hypothesis_template"))
+        # Three tokens are special, and a text has at most as many others as it has bytes.
+        most = max(self.lengths) - 3 - sum(len(encoded(e)) for e in added if isinstance(e, str))
+        return any(sum(map(_bytes, row)) > most for row in zip(*columns, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         lists = {"lengths": [*self.lengths], "lists": [[*each] for each in self.lists]}
@@ -55,12 +70,16 @@ class Record:
         """What `to_dict` made, checked; `path` names the export in messages."""
         kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
         wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
-        wrong += fields.keys() - {*kinds, "lists"}
-        lists = fields.get("lists", [])  # files of 0.2.0 do not say
+        wrong += fields.keys() - {*kinds, "lists", "cuts"}
+        lists = fields.get("lists", [])  # files of 0.2.0 do not say, nor whether they cut
         if not isinstance(lists, list) or not all(map(_are_names, lists)):
             wrong.append("lists")
-        if not wrong and not isinstance(fields["model"].get("model"), str):
-            wrong = ["model"]
+        if not isinstance(fields.get("cuts", False), bool):
+            wrong.append("cuts")
+        if not wrong:
+            name, settings = fields["model"].get("model"), fields["model"].get("settings", {})
+            if not isinstance(name, str) or not isinstance(settings, dict):
+                wrong = ["model"]
         lengths = fields.get("lengths")
         if not wrong and not (lengths and all(type(each) is int and each > 0 for each in lengths)):
             wrong = ["lengths"]
@@ -136,3 +155,8 @@ def find_saved_model(path: str) -> str:
         if not file.is_dir():
             is_there(file, "file of a SavedModel")
     return str(folder)
+
+
+def _bytes(value: Any) -> int:
+    texts = [value] if isinstance(value, str | bytes) else value
+    return sum(len(encoded(each)) for each in texts)

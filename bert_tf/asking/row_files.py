@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -10,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from bert_tf.errors import UserError
-from bert_tf.io.files import lines_of
+from bert_tf.io.files import ending, lines_of, open_maybe_gzipped, readable
+from bert_tf.io.json_files import object_of
 from bert_tf.io.remote import fetched
 
 Row = dict[str, str | list[str]]
@@ -54,7 +56,7 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
     JSON if the file is called .jsonl or .json or if the first line that is not blank is a JSON
     object. `ranks` is as in `Answers.ranks`.
     """
-    if path.endswith((".csv", ".tsv")):
+    if ending(path) in ("csv", "tsv"):
         raise UserError(
             f"{path} is a table; give a file with one text per line, or JSON lines with "
             f"{' and '.join(ranks)}"
@@ -86,19 +88,20 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
             yield rows, number
 
 
-def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO | io.BufferedIOBase]:
     if path == "-":
-        return contextlib.nullcontext(sys.stdin.buffer)
-    try:
-        return open(fetched(path, is_file=True), "rb")
-    except FileNotFoundError:
-        raise UserError(f"input not found: {path}") from None
-    except OSError as error:
-        raise UserError(f"input cannot be read: {path} ({error.strerror})") from None
+        yield sys.stdin.buffer
+    elif (source := fetched(path, is_file=True)).exists() and not source.is_file():
+        with readable(path, "input"), open(source, "rb") as pipe:
+            yield pipe
+    else:
+        with open_maybe_gzipped(path, "input") as (content, _):
+            yield content
 
 
 def _is_json(path: str, line: bytes) -> bool:
-    if path.endswith((".jsonl", ".json")):
+    if ending(path) in ("jsonl", "json"):
         return True
     try:
         return isinstance(json.loads(line), dict)
@@ -128,7 +131,7 @@ def misfit(row: Mapping[str, Any], ranks: Mapping[str, int]) -> str | None:
 def _row(path: str, number: int, line: str, ranks: Mapping[str, int]) -> Row:
     """What a JSON line holds for the inputs; other keys are not looked at."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=object_of)
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
         raise UserError(f"{path}, line {number}: not JSON ({reason})") from None

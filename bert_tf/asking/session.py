@@ -4,6 +4,7 @@ Importing the Python part takes half of the time until `bert-tf predict` answers
 memory. The interface is `tensorflow/c/c_api.h`, with `tf_tstring.h` for strings.
 """
 
+import contextlib
 import ctypes
 import functools
 import importlib.util
@@ -14,7 +15,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -145,6 +146,23 @@ class SessionModel(Answers):
             for each in (*tensors, *found):
                 library.TF_DeleteTensor(c_void_p(each))
         return without_nan(dict(zip(outputs, arrays, strict=True)), self.path)
+
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+        """As `FrozenTask.count_cut`, which takes TensorFlow's Python part if a text may be cut."""
+        if self.record is not None and self.record.may_cut(columns):
+            with contextlib.suppress(UserError):  # the class of the model is not known here
+                return self._frozen.count_cut(columns)
+        return 0
+
+    @property
+    def unread(self) -> str:
+        return self._frozen.unread
+
+    @functools.cached_property
+    def _frozen(self) -> Any:
+        from bert_tf.asking.frozen import FrozenTask
+
+        return FrozenTask(self.path, cast(Any, self))
 
     def _place(self, tensor: _Tensor) -> _Output:
         name, _, index = tensor.name.partition(":")

@@ -14,6 +14,7 @@ from bert_tf.console import print_metrics, stages
 from bert_tf.dependencies import optional, prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
+from bert_tf.io.files import ending
 
 if TYPE_CHECKING:
     from bert_tf.config.run import RunConfig
@@ -173,7 +174,7 @@ def check(arguments: argparse.Namespace) -> None:
     if arguments.task is None:
         config = _config("check", arguments)
     else:
-        data = {"path": str(path.parent), "train": path.name, "format": path.suffix[1:]}
+        data = {"path": str(path.parent), "train": path.name, "format": ending(path)}
         keys = {"task": arguments.task, "data": data, "train": {"epochs": 1}}
         config = config_of(Tree(keys, {(): str(path)}), arguments.settings)
     from bert_tf.interpret.data_quality import check as look

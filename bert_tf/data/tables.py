@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf.console import logger
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
+from bert_tf.io.files import ending
 from bert_tf.io.json_files import KINDS, read_json_lines, text_of, whole_text, whole_value
 
 FORMATS = ("tsv", "csv", "jsonl")
@@ -78,9 +79,8 @@ def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
     """The ending if it is one of `FORMATS`; `configured` for others, and for `own` files."""
-    ending = path.suffix[1:]
-    is_own = path.resolve() in {each.resolve() for each in own}
-    return ending if ending in FORMATS and not is_own else configured
+    found, is_own = ending(path), path.resolve() in {each.resolve() for each in own}
+    return found if found in FORMATS and not is_own else configured
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -66,8 +66,13 @@ def read_bytes(path: str | os.PathLike, what: str = "file", most: int = SMALL) -
 
 
 def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) -> str:
-    """The whole text of `path`, which must be UTF-8."""
+    """The whole text of `path`, plain or gzipped, which must be UTF-8."""
     data = read_bytes(path, what, most)
+    if data.startswith(GZIP_MAGIC):
+        with open_maybe_gzipped(path, what) as (content, _):
+            data = content.read(most + 1)
+        if len(data) > most:
+            raise UserError(f"{what} has more than the {most:,} bytes allowed, unpacked: {path}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -76,6 +81,11 @@ def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) ->
             f"{what} is not UTF-8: {path}, line {line}, byte {error.start} "
             f"(0x{data[error.start]:02x}); convert it to UTF-8"
         ) from None
+
+
+def ending(path: str | os.PathLike) -> str:
+    """What a name ends in: "tsv" for a.tsv and for a.tsv.gz."""
+    return os.path.basename(path).removesuffix(".gz").rpartition(".")[2]
 
 
 def first_of(files: Sequence[str | os.PathLike]) -> str:

@@ -70,6 +70,16 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     return holder[key]
 
 
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError if it has a key twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in values if keys.count(key) > 1)
+        raise ValueError(f"an object has the key {twice!r} twice")
+    return values
+
+
 def as_json(value: Any) -> Any:
     """A NumPy value as plain data of JSON; float32 becomes its shortest decimal number: 0.1."""
     if getattr(value, "ndim", 0):
@@ -84,7 +94,7 @@ def as_json(value: Any) -> Any:
 def _parsed(text: str, path: Path, line: int | None = None, **options: Any) -> Any:
     """The value of a JSON text; `line` is its number if it is one line of the file."""
     try:
-        return json.loads(text, **options)
+        return json.loads(text, object_pairs_hook=object_of, **options)
     except json.JSONDecodeError as error:
         place = f"line {line or error.lineno}, column {error.colno}"
         raise UserError(f"{path}, {place}: not JSON ({error.msg})") from None

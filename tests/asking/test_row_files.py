@@ -1,5 +1,6 @@
 """What is asked about is read from lines of any kind, and lines that are no good are told."""
 
+import gzip
 import json
 import os
 import threading
@@ -51,6 +52,7 @@ def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark)
         ("a.txt", b"one\n", CHOICES, r"line 1: not JSON \(Expecting value\)"),
         ("a.jsonl", b"[" * 100_000, TEXT, "line 1: not JSON"),
         ("a.jsonl", b'{"text": "a"}\n["text"]\n', TEXT, "line 2: not a JSON object with text"),
+        ("a.jsonl", b'{"text": "a", "text": "b"}', TEXT, "line 1: not JSON .an object has the key"),
         ("a.jsonl", b'{"text": ["a"]}\n', TEXT, "line 1: no text under 'text'"),
         ("a.jsonl", b'{"text": "a"}\n{}\n', TEXT, "line 2: no text under 'text'"),
         ("a.jsonl", b'{"context": "a", "choices": "b"}', CHOICES, "no list of texts under 'cho"),
@@ -64,6 +66,17 @@ def test_lines_that_are_no_good_are_told_in_one_line(tmp_path, name, content, ra
     with pytest.raises(UserError, match=message) as error:
         read(tmp_path / name, ranks)
     assert name in str(error.value) and "\n" not in str(error.value)
+
+
+def test_gzipped_lines_are_read_as_plain_ones(tmp_path):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "one"}\n'))
+    assert checked_lines(str(tmp_path / "a.jsonl.gz"), TEXT) == 1
+    assert read(tmp_path / "a.jsonl.gz", TEXT) == [{"text": "one"}]
+    with pytest.raises(UserError, match="b.csv.gz is a table"):
+        read(tmp_path / "b.csv.gz", TEXT)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"one " * 99)[:-9])
+    with pytest.raises(UserError, match="input is damaged gzip data: .*cut.gz"):
+        read(tmp_path / "cut.gz", TEXT)
 
 
 def test_what_cannot_be_opened_is_told(tmp_path):

@@ -111,11 +111,13 @@ def test_a_damaged_record_and_one_of_a_later_version(folder, capsys, content, sa
     [
         ("model", "TextClassifier"),
         ("model", {"model": ["TextClassifier"]}),
+        ("model", {"model": "TextClassifier", "settings": 1}),
         ("lengths", []),
         ("lengths", [True]),
         ("lengths", [0]),
         ("inputs", None),
         ("precision", 16),
+        ("cuts", "no"),
         ("other", "x"),
     ],
 )

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import predict
 from bert_tf.asking import row_files as reading
+from bert_tf.asking.session import SessionModel
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
@@ -244,6 +245,19 @@ def test_a_saved_model_is_asked_without_tensorflows_python(exported):
     answer, told = done.stdout.splitlines()
     assert json.loads(answer)["label"] in ("no", "yes", "maybe"), done.stderr
     assert told == "0 [] 1"
+
+
+@pytest.mark.end_to_end
+def test_texts_that_are_cut_are_counted_after_the_answers(exported, tmp_path):
+    saved = exported("classification")
+    length = max(SessionModel.load(saved).record.lengths)
+    texts = [" ".join(["cat"] * each) for each in (length - 2, length - 1, length * 2)]
+    command = [sys.executable, "-m", "bert_tf", "predict", str(saved), *texts]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert len(answered(done.stdout)) == 3, done.stderr
+    assert f"2 of 3 inputs have more than {length} tokens (max_length)" in done.stderr
+    quiet = subprocess.run([*command, "-q"], capture_output=True, text=True)
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
 @pytest.mark.end_to_end

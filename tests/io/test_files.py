@@ -51,6 +51,14 @@ def test_a_file_that_is_no_text_is_told_with_the_place(tmp_path, content, messag
         read_text(tmp_path / "a.txt", "vocabulary")
 
 
+def test_a_gzipped_text_is_unpacked_up_to_the_bytes_that_are_allowed(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"a" * 1000))
+
+    assert read_text(tmp_path / "a.gz", most=1000) == "a" * 1000
+    with pytest.raises(UserError, match="file has more than the 999 bytes allowed, unpacked: "):
+        read_text(tmp_path / "a.gz", most=999)
+
+
 def test_a_file_that_is_missing_or_a_folder_is_told(tmp_path):
     with pytest.raises(UserError, match="vocabulary not found: .*a.txt"):
         read_text(tmp_path / "a.txt", "vocabulary")

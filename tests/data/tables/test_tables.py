@@ -1,5 +1,7 @@
 """Tables are read as they are written, and mistakes in them are told with file and line."""
 
+import gzip
+
 import pytest
 
 from bert_tf.data.tables import format_of, read_table
@@ -82,6 +84,13 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
     assert row == {"text": "\ufffd!", "label": "\U0001f600"}
 
 
+def test_a_gzipped_table_is_read_as_the_plain_one(tmp_path):
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\nb\tx\n"))
+    found = read_table(tmp_path / "a.tsv.gz", "tsv", ("text", "label"))
+    assert [*found] == [(2, {"text": "b", "label": "x"})]
+    assert format_of(tmp_path / "a.tsv.gz", "jsonl", own=[]) == "tsv"
+
+
 def test_a_field_may_be_as_long_as_a_book(tmp_path):
     ((_, row),) = rows(tmp_path / "a.csv", "text,label\n" + "x" * 1_000_000 + ",y\n")
     assert len(row["text"]) == 1_000_000
@@ -118,6 +127,7 @@ def test_each_json_line_has_an_optional_column_or_not_and_null_is_not(tmp_path):
         ("a.jsonl", '{"text": "b", "label": null}', "line 1, label: .*a number, got null"),
         ("a.jsonl", '{"text": ["b"], "label": 1}', "line 1, text: .*a number, got a list"),
         ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; the columns are 'text'"),
+        ("a.jsonl", '{"text": "b", "text": "c"}', "line 1: .*an object has the key 'text' twice"),
         ("a.jsonl", "[" * 100_000, "line 1: the JSON cannot be read"),
         ("a.tsv", "", "data is empty: .*a.tsv"),
     ],
