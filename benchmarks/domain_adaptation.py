@@ -22,6 +22,10 @@ from benchmarks.domain_vocabulary import columns, parser_on_novels, passages
 from bert_tf.cli import command
 from bert_tf.io.atomic import write_text
 
+# The options on which the results depend.
+_SETTINGS = ("words", "steps", "masking", "learning_rate", "batch_size", "rows")
+_SETTINGS += ("epochs", "classifier_learning_rate")
+
 
 def table(perplexity: dict[str, float], accuracy: dict[str, dict[str, float]]) -> str:
     """The results as Markdown.
@@ -46,8 +50,7 @@ def measure(arguments: argparse.Namespace) -> None:
     import bert_tf
     from bert_tf.runs.adapting import adapt
 
-    given = {name: getattr(arguments, name) for name in ("words", "steps", "masking", "rows")}
-    given |= {"batch_size": arguments.batch_size, "epochs": arguments.epochs}
+    given = {name: getattr(arguments, name) for name in _SETTINGS}
     path = arguments.out / "results.json"
     results: dict[str, Any] = {"settings": given, "accuracy": {}}
     if path.exists():
@@ -89,7 +92,12 @@ def measure(arguments: argparse.Namespace) -> None:
             if str(seed) not in by_seed:
                 keras.utils.set_random_seed(seed)
                 clf = bert_tf.TextClassifier.from_checkpoint(source)
-                clf.fit(*columns(drawn(first=True)), epochs=arguments.epochs, verbose=0)
+                clf.fit(
+                    *columns(drawn(first=True)),
+                    epochs=arguments.epochs,
+                    learning_rate=arguments.classifier_learning_rate,
+                    verbose=0,
+                )
                 found = clf.evaluate(*columns(drawn(first=False)), verbose=0)
                 by_seed[str(seed)] = float(found["accuracy"])
                 write_text(path, json.dumps(results, indent=2) + "\n")

@@ -138,7 +138,12 @@ def measure(arguments: argparse.Namespace) -> None:
         for seed in arguments.seeds:
             keras.utils.set_random_seed(seed)
             clf = bert_tf.TextClassifier.from_checkpoint(scratch)
-            clf.fit(*columns(labelled), epochs=arguments.epochs, verbose=0)
+            clf.fit(
+                *columns(labelled),
+                epochs=arguments.epochs,
+                learning_rate=arguments.classifier_learning_rate,
+                verbose=0,
+            )
             score = clf.evaluate(*columns(asked), verbose=0)["accuracy"]
             found["accuracy"].append(float(score))
             write_text(arguments.out / "results.json", json.dumps(results, indent=2) + "\n")
@@ -153,7 +158,8 @@ def parser_on_novels(module: str, doc: str, seeds: Sequence[int]) -> argparse.Ar
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--words", type=int, default=48, help="words of a passage")
     parser.add_argument("--rows", type=int, default=880, help="passages to train and to ask")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=10, help="of the classifiers")
+    parser.add_argument("--classifier-learning-rate", type=float, default=1e-4)
     parser.add_argument("--seeds", type=int, nargs="*", default=seeds, help="of the classifiers")
     return parser
 
@@ -163,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_on_novels("benchmarks.domain_vocabulary", __doc__ or "", [0, 1])
     parser.add_argument("--pieces", type=int, default=2000, help="new pieces")
     parser.add_argument("--updates", type=int, default=150, help="of 32 passages each")
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
     return command.run("domain_vocabulary", parser, argv, measure, "stopped")
 
 

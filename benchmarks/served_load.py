@@ -207,8 +207,11 @@ def _reload(folder: Path, times: int, port: int) -> None:
         states = {}
         while states.get(str(number)) != "AVAILABLE" or states.get(str(number - 1)) != "END":
             time.sleep(0.2)
-            with urllib.request.urlopen(address) as reply:
-                found = json.load(reply)["model_version_status"]
+            try:
+                with urllib.request.urlopen(address) as reply:
+                    found = json.load(reply)["model_version_status"]
+            except OSError:  # the time is over, and the server has ended
+                return
             states = {each["version"]: each["state"] for each in found}
         shutil.rmtree(folder / str(number - 1))
 
