@@ -61,10 +61,9 @@ class Service(abc.ABC):
 
 def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -> Record:
     """What the export of a task model says about it; see `Record`."""
-    description = describe(model, model.tokenizer)
+    settings = describe(model, model.tokenizer).to_dict()
     lists = type(model).padded_lists
-    cuts = model.cuts_texts
-    return Record(description.to_dict(), tuple(lengths), inputs, precision, lists, cuts)
+    return Record(settings, tuple(lengths), inputs, precision, lists, model.cuts_texts)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -92,7 +92,7 @@ def batches(
         return
     places: dict[Hashable, list[int]] = {}
     for place, row in enumerate(rows):
-        key = tuple((n, v if isinstance(v, str | bytes) else tuple(v)) for n, v in row.items())
+        key = tuple((name, *texts_in(value)) for name, value in row.items())
         places.setdefault(key, []).append(place)
     distinct = [*places.values()]
     lengths = np.array([row_length(rows[same[0]]) for same in distinct])
@@ -127,22 +127,23 @@ def without_nan(outputs: Outputs, path: str) -> Outputs:
 
 def row_length(row: Row) -> int:
     """The characters, or bytes, of all strings in a row."""
-    return sum(
-        len(value) if isinstance(value, str | bytes) else sum(map(len, value))
-        for value in row.values()
-    )
+    return sum(len(text) for value in row.values() for text in texts_in(value))
+
+
+def texts_in(value: Text | Sequence[Text]) -> Sequence[Text]:
+    """The texts of an input, which is a text or a list of them."""
+    return [value] if isinstance(value, str | bytes) else value
 
 
 class CutTexts:
     """Counts the rows with longer texts than a model reads, unless the messages are off."""
 
     def __init__(self, model: Any):
-        self._count, self._model = getattr(model, "count_cut", None), model
-        self._cut = self._rows = 0
+        self._model, self._cut, self._rows = model, 0, 0
 
     def add(self, columns: Sequence[Sequence]) -> None:
-        if self._count and columns and logger.isEnabledFor(logging.INFO):
-            self._cut += self._count(columns)
+        if columns and logger.isEnabledFor(logging.INFO):
+            self._cut += self._model.count_cut(columns)
             self._rows += len(columns[0])
 
     def say(self) -> None:

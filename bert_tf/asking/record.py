@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from bert_tf.asking import encoded
+from bert_tf.asking import encoded, texts_in
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
@@ -59,7 +59,10 @@ class Record:
         added.append(settings.get("hypothesis_template"))
         # Three tokens are special, and a text has at most as many others as it has bytes.
         most = max(self.lengths) - 3 - sum(len(encoded(e)) for e in added if isinstance(e, str))
-        return any(sum(map(_bytes, row)) > most for row in zip(*columns, strict=True))
+        return any(
+            sum(len(encoded(text)) for value in row for text in texts_in(value)) > most
+            for row in zip(*columns, strict=True)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         lists = {"lengths": [*self.lengths], "lists": [[*each] for each in self.lists]}
@@ -155,8 +158,3 @@ def find_saved_model(path: str) -> str:
         if not file.is_dir():
             is_there(file, "file of a SavedModel")
     return str(folder)
-
-
-def _bytes(value: Any) -> int:
-    texts = [value] if isinstance(value, str | bytes) else value
-    return sum(len(encoded(each)) for each in texts)

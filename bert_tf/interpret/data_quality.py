@@ -142,6 +142,7 @@ def _odd(rows: Columns) -> dict[str, dict[int, str]]:
 
 def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
     """Rows that training sees, and rows that are almost the same as one; as `_odd`."""
+    from sklearn import config_context
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.neighbors import NearestNeighbors
 
@@ -150,7 +151,8 @@ def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
     sets = HashingVectorizer(analyzer="char", ngram_range=(5, 5), binary=True, lowercase=False)
     index = NearestNeighbors(n_neighbors=1, metric="cosine").fit(sets.transform(known))
     found: dict[str, dict[int, str]] = {"also in train": {}, "almost the same in train": {}}
-    nearest = zip(*index.kneighbors(sets.transform(ours)), strict=True)
+    with config_context(working_memory=256):  # MB
+        nearest = zip(*index.kneighbors(sets.transform(ours)), strict=True)
     for row, (key, ((distance,), (other,))) in enumerate(zip(ours, nearest, strict=True)):
         if key in place:
             found["also in train"][row] = f" = {train.where(place[key])}"

@@ -75,8 +75,7 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in values if keys.count(key) > 1)
-        raise ValueError(f"an object has the key {twice!r} twice")
+        raise ValueError(f"an object has the key {max(keys, key=keys.count)!r} twice")
     return values
 
 

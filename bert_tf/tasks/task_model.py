@@ -30,6 +30,7 @@ from bert_tf.asking import (
     plain,
     rows_of,
     say_cut,
+    texts_in,
 )
 from bert_tf.asking.saved_model import NETWORK, tensors_of
 from bert_tf.checkpoints import conversion, peft
@@ -327,8 +328,7 @@ class TaskModel(EncoderModel):
     def _count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
         is_read = long_texts.reader(self).reads
         rows = [
-            [[*map(encoded, [each] if isinstance(each, str | bytes) else each)] for each in row]
-            for row in zip(*columns, strict=True)
+            [[*map(encoded, texts_in(each))] for each in row] for row in zip(*columns, strict=True)
         ]
 
         def most(texts: list[bytes], size: Callable[[bytes], int]) -> int:

@@ -14,6 +14,7 @@ Checkpoints also have tags such as B_PER, b-per, PER-B and B, and tags without p
 or NOUN. Adjacent words with the same tag without a prefix are one entity.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -107,12 +108,14 @@ def numbers_in(labels: Sequence[str], tags: Sequence[Tag]) -> list[int | None]:
     """The number of the label that fits each tag, of any scheme, best: the same type, and the same
     place in the entity if there is such a label. None where no label has the type.
     """
-    places = {tag: place for place, tag in enumerate(parse_tags(labels).values())}
-    found = []
-    for tag in _in_scheme(tags, "BIOES"):
-        choices = [Tag(prefix, tag.type) for prefix in (*_FITTING[tag.prefix], *"IBESUL", "")]
-        found.append(next((places[each] for each in choices if each in places), None))
-    return found
+    return [_number_of(tuple(labels), tag) for tag in _in_scheme(tags, "BIOES")]
+
+
+@functools.lru_cache(2**12)
+def _number_of(labels: tuple[str, ...], tag: Tag) -> int | None:
+    places = {each: place for place, each in enumerate(parse_tags(labels).values())}
+    choices = [Tag(prefix, tag.type) for prefix in (*_FITTING[tag.prefix], *"IBESUL", "")]
+    return next((places[each] for each in choices if each in places), None)
 
 
 def find_violation(sentences: Sequence[Sequence[Tag]]) -> tuple[int, int, str] | None:

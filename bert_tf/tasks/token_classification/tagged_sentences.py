@@ -157,7 +157,8 @@ def texts_of(rows: Columns) -> Sequence[Sequence[str]]:
 
 def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
     """Texts given as words: RaggedTensor string [batch, (words)]."""
-    return tf.ragged.constant([*texts], tf.string, ragged_rank=1)
+    words = tf.constant([word for text in texts for word in text], tf.string)
+    return tf.RaggedTensor.from_row_lengths(words, [*map(len, texts)])
 
 
 class TaggedWindows(TrainingRows):
