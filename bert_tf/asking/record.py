@@ -1,13 +1,15 @@
 """The record of an export: the class of its model, with its settings, as JSON.
 
-A SavedModel has it in `assets/task.json`, a LiteRT file in its metadata. Exports of others may hold
-anything there, so everything that is read is checked.
+A SavedModel has it in `assets/task.json`, a LiteRT file in its metadata. It is untrusted, so all of
+it is checked. The functions at the end are for SavedModels, opened by Python or by the C library.
 """
 
 import dataclasses
+import importlib.util
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,11 +56,9 @@ class Record:
         if not self.cuts:
             return False
         settings = self.model.get("settings", {})
-        prompts = settings.get("prompts")
-        added = [*prompts.values()] if isinstance(prompts, dict) else []
-        added.append(settings.get("hypothesis_template"))
+        added = json.dumps([settings.get("prompts", ""), settings.get("hypothesis_template", "")])
         # Three tokens are special, and a text has at most as many others as it has bytes.
-        most = max(self.lengths) - 3 - sum(len(encoded(e)) for e in added if isinstance(e, str))
+        most = max(self.lengths) - 3 - len(added)
         return any(
             sum(len(encoded(text)) for value in row for text in texts_in(value)) > most
             for row in zip(*columns, strict=True)
@@ -158,3 +158,47 @@ def find_saved_model(path: str) -> str:
         if not file.is_dir():
             is_there(file, "file of a SavedModel")
     return str(folder)
+
+
+def no_signature(path: str, signature: str, known: Iterable[str]) -> UserError:
+    """The error for a signature that a SavedModel does not have."""
+    names = ", ".join(known)
+    return UserError(f"{path} has no signature {signature!r}; the signatures are {names}")
+
+
+def no_text(path: str, signature: str, name: str, dtype: str) -> UserError:
+    """The error for an input that is neither a text nor a list of texts."""
+    return UserError(
+        f"{path}: signature {signature} takes {name} as {dtype}; predict requires a model that "
+        "takes strings"
+    )
+
+
+def operation_libraries() -> list[Path]:
+    """The libraries of TensorFlow Text (2.20 and 2.21), whose folder is not documented."""
+    package = importlib.util.find_spec("tensorflow_text")
+    if package is None or not package.submodule_search_locations:
+        raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
+    folder = Path(package.submodule_search_locations[0], "python", "ops")
+    if libraries := sorted(folder.glob("*.so")):
+        return libraries
+    raise ImportError(
+        f"{folder} contains no libraries of operations; install a version of tensorflow-text that "
+        "bert_tf supports"
+    )
+
+
+def not_loaded(path: str, error: Exception) -> UserError:
+    """What is wrong with a SavedModel that TensorFlow does not load.
+
+    >>> print(not_loaded("films", ValueError("Op type not registered '_QuantizedMatMul' in x")))
+    films has the operation _QuantizedMatMul, which this build of TensorFlow does not...
+    """
+    if unknown := re.search(r"Op type not registered '(\w+)'", str(error)):
+        is_int8 = unknown[1] == "_QuantizedMatMul"
+        remedy = "use an x86 processor, or another precision" if is_int8 else "load its library"
+        return UserError(
+            f"{path} has the operation {unknown[1]}, which this build of TensorFlow does not have; "
+            f"{remedy}"
+        )
+    return UserError(f"SavedModel is damaged: {path} ({error}); export it again")

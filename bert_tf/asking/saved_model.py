@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, texts_of, without_nan
+from bert_tf.asking import record as exports
 from bert_tf.asking.record import Record, find_saved_model
-from bert_tf.asking.session import no_signature, no_text, not_loaded, operation_libraries
 from bert_tf.io.refusals import is_out_of_memory
 
 # The function of an export that takes ids by which bert_tf answers strings.
@@ -41,7 +41,7 @@ class SavedModel(Answers):
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise not_loaded(found, error) from None
+            raise exports.not_loaded(found, error) from None
 
     @property
     def takes_ids(self) -> bool:
@@ -50,7 +50,7 @@ class SavedModel(Answers):
     def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
         """The inputs of a signature, sorted by their names."""
         if signature not in self.loaded.signatures:
-            raise no_signature(self.path, signature, self.loaded.signatures)
+            raise exports.no_signature(self.path, signature, self.loaded.signatures)
         specs = self.loaded.signatures[signature].structured_input_signature[1]
         return {name: specs[name] for name in sorted(specs)}
 
@@ -58,7 +58,7 @@ class SavedModel(Answers):
         specs = self.specs(signature)
         for name, spec in specs.items():
             if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
-                raise no_text(self.path, signature, name, spec.dtype.name)
+                raise exports.no_text(self.path, signature, name, spec.dtype.name)
         return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:
@@ -96,5 +96,5 @@ class SavedNetwork:
 @functools.cache
 def register_ops() -> None:
     """Registers the operations of TensorFlow Text, whose Python part would import Keras."""
-    for library in operation_libraries():
+    for library in exports.operation_libraries():
         tf.load_op_library(str(library))

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from bert_tf.asking import Answers, Outputs, Row, texts_of, without_nan
+from bert_tf.asking import record as exports
 from bert_tf.asking.record import Record, find_saved_model
 from bert_tf.errors import UserError
 
@@ -33,7 +34,6 @@ _DTYPES: dict[int, type] = {
 _INVALID, _EXHAUSTED = 3, 8
 # Bytes of a `TF_TString`.
 _STRING_SIZE = 24
-_UNKNOWN_OPERATION = re.compile(r"Op type not registered '(\w+)'")
 _LOG_LEVEL = re.compile(rb"_ZN4absl\d+lts_\d+14SetMinLogLevelENS0_18LogSeverityAtLeastE")
 
 
@@ -89,7 +89,7 @@ class SessionModel(Answers):
             meta_graph = ctypes.string_at(found.contents.data, found.contents.length)
             self._signatures = dict(_signatures(memoryview(meta_graph)))
         except (ValueError, LookupError) as error:
-            raise not_loaded(path, error) from None
+            raise exports.not_loaded(path, error) from None
         finally:
             library.TF_DeleteBuffer(found)
             library.TF_DeleteSessionOptions(options)
@@ -115,12 +115,12 @@ class SessionModel(Answers):
 
     def ranks(self, signature: str) -> dict[str, int]:
         if signature not in self._signatures:
-            raise no_signature(self.path, signature, self._signatures)
+            raise exports.no_signature(self.path, signature, self._signatures)
         inputs = self._signatures[signature].inputs
         for name, each in inputs.items():
             if each.dtype != _STRING or each.rank not in (1, 2):
                 dtype = np.dtype(_DTYPES[each.dtype]).name if each.dtype in _DTYPES else each.dtype
-                raise no_text(self.path, signature, name, str(dtype))
+                raise exports.no_text(self.path, signature, name, str(dtype))
         return {name: inputs[name].rank for name in sorted(inputs)}
 
     def signature_names(self) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class SessionModel(Answers):
         except _StatusError as error:
             if error.code == _INVALID:
                 raise UserError(f"{self.path}: {error}") from None
-            raise not_loaded(self.path, error) from None
+            raise exports.not_loaded(self.path, error) from None
         finally:
             for each in (*tensors, *found):
                 library.TF_DeleteTensor(c_void_p(each))
@@ -170,20 +170,6 @@ class SessionModel(Answers):
         return _Output(operation, int(index or 0))
 
 
-def no_signature(path: str, signature: str, known: Iterable[str]) -> UserError:
-    """The error for a signature that a SavedModel does not have."""
-    names = ", ".join(known)
-    return UserError(f"{path} has no signature {signature!r}; the signatures are {names}")
-
-
-def no_text(path: str, signature: str, name: str, dtype: str) -> UserError:
-    """The error for an input that is neither a text nor a list of texts."""
-    return UserError(
-        f"{path}: signature {signature} takes {name} as {dtype}; predict requires a model that "
-        "takes strings"
-    )
-
-
 def _close(library: ctypes.CDLL, session: c_void_p, graph: c_void_p) -> None:
     _checked(library, library.TF_CloseSession, session)
     _checked(library, library.TF_DeleteSession, session)
@@ -202,7 +188,7 @@ def c_library() -> ctypes.CDLL | None:
         library = ctypes.CDLL(str(found[0]))
         for name, kind in _RESULTS.items():
             getattr(library, name).restype = kind
-        for operations in operation_libraries():
+        for operations in exports.operation_libraries():
             _checked(library, library.TF_LoadLibrary, os.fsencode(operations))
         return library
     return None
@@ -240,42 +226,12 @@ def _log_as_python(framework: Path) -> None:
         getattr(library, name)(c_int(int(level)))
 
 
-def operation_libraries() -> list[Path]:
-    """The libraries of TensorFlow Text (2.20 and 2.21), whose folder is not documented."""
-    package = importlib.util.find_spec("tensorflow_text")
-    if package is None or not package.submodule_search_locations:
-        raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
-    folder = Path(package.submodule_search_locations[0], "python", "ops")
-    if libraries := sorted(folder.glob("*.so")):
-        return libraries
-    raise ImportError(
-        f"{folder} contains no libraries of operations; install a version of tensorflow-text that "
-        "bert_tf supports"
-    )
-
-
 class _StatusError(ValueError):
     """An error of TensorFlow, with its `TF_Code`."""
 
     def __init__(self, code: int, message: str):
         super().__init__(message)
         self.code = code
-
-
-def not_loaded(path: str, error: Exception) -> UserError:
-    """What is wrong with a SavedModel that TensorFlow does not load.
-
-    >>> print(not_loaded("films", ValueError("Op type not registered '_QuantizedMatMul' in x")))
-    films has the operation _QuantizedMatMul, which this build of TensorFlow does not...
-    """
-    if unknown := _UNKNOWN_OPERATION.search(str(error)):
-        is_int8 = unknown[1] == "_QuantizedMatMul"
-        remedy = "use an x86 processor, or another precision" if is_int8 else "load its library"
-        return UserError(
-            f"{path} has the operation {unknown[1]}, which this build of TensorFlow does not have; "
-            f"{remedy}"
-        )
-    return UserError(f"SavedModel is damaged: {path} ({error}); export it again")
 
 
 def _checked(library: ctypes.CDLL, function: Any, *arguments: Any) -> Any:

@@ -362,17 +362,17 @@ def kept(values: Iterable[Any]) -> Sequence[Any]:
 
 def is_text(value: Any) -> bool:
     """Whether a value is one string, which may be a tensor."""
-    return isinstance(value, str | bytes) or (
-        tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
-    )
+    if isinstance(value, str | bytes | list | tuple):  # `tf.is_tensor` is slow
+        return isinstance(value, str | bytes)
+    return tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
 
 
 def as_list(values: Any, name: str) -> Any:
     """The values of a list, array, Series, tensor, generator or Arrow column; `ArrowRows` stay."""
+    if isinstance(values, list | ArrowRows):
+        return values if isinstance(values, ArrowRows) else list(values)
     if is_text(values):
         raise UserError(f"{name} is one string; give a list of strings")
-    if isinstance(values, ArrowRows):
-        return values
     if isinstance(values, tf.RaggedTensor):
         return values.to_list()
     if tf.is_tensor(values):
