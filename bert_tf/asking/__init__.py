@@ -142,7 +142,7 @@ class CutTexts:
         self._model, self._cut, self._rows = model, 0, 0
 
     def add(self, columns: Sequence[Sequence]) -> None:
-        if columns and logger.isEnabledFor(logging.INFO):
+        if columns and hasattr(self._model, "count_cut") and logger.isEnabledFor(logging.INFO):
             self._cut += self._model.count_cut(columns)
             self._rows += len(columns[0])
 
