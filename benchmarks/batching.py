@@ -2,15 +2,17 @@
 
     python -m benchmarks.batching saved_models/reviews --seconds 60
 
-Sixty-four threads of one process ask a SavedModel for one text after the other, of 1 to 200 words:
+Sixty-four threads of one process send texts of 1 to 200 words to a SavedModel, each one after the
+other:
 
 - "queue": through `BatchQueue`, as the server does. It joins rows of similar length.
 - "TensorFlow": through `tf.nondifferentiable_batch_function`. It joins rows in the order in which
-  they arrive, and waits for others for at most the time that the row says, in milliseconds.
+  they arrive. The number is the most milliseconds for which it waits for more rows.
 - "none": each thread calls the signature by itself.
 
-Each is a process of its own with the settings of the server, and answers for a few seconds before
-it is timed. Every twentieth answer is compared with that of the text alone, to 1e-5.
+Each way runs in a process of its own, which has the settings of the server and answers for ten
+seconds before the measurement. Every twentieth answer is compared with that of the text alone, to
+1e-5.
 """
 
 import argparse
@@ -21,15 +23,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.memory import peak_bytes
-from benchmarks.served_load import texts_of
+from benchmarks.served_load import check_saved_model, same, texts_of
 from bert_tf.cli import command
-from bert_tf.errors import UserError
 
 _CLIENTS, _TEXTS, _WORDS, _ROWS = 64, 512, 200, 32
 _WARM_UP = 10.0  # seconds
@@ -51,8 +51,7 @@ def main() -> int:
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    if not (Path(arguments.saved_model) / "saved_model.pb").is_file():
-        raise UserError(f"{arguments.saved_model} is not a SavedModel; name a folder of an export")
+    check_saved_model(arguments.saved_model)
     if arguments.way:
         print(json.dumps(_measured(arguments)))
         return
@@ -157,7 +156,7 @@ def _asked(
             i = source.randrange(len(texts))
             found = ask(texts[i])
             times.append(time.perf_counter() - began)
-            if len(times) % 20 == 0 and not _same(found, expected[i]):
+            if len(times) % 20 == 0 and not same(found, expected[i]):
                 wrong.append(i)
 
     threads = [threading.Thread(target=client, args=(i,)) for i in range(_CLIENTS)]
@@ -167,23 +166,8 @@ def _asked(
         thread.join()
     total = time.perf_counter() - start
     p50, p99 = np.percentile(times, [50, 99]) * 1e3
-    memory = peak_bytes() / 2**20
-    return {
-        "rate": len(times) / total,
-        "p50": p50,
-        "p99": p99,
-        "memory": memory,
-        "wrong": len(wrong),
-    }
-
-
-def _same(found: Answer, expected: Answer) -> bool:
-    return all(
-        np.allclose(found[name], value, rtol=0, atol=1e-5)
-        if value.dtype.kind == "f"
-        else np.array_equal(found[name], value)
-        for name, value in ((name, np.asarray(each)) for name, each in expected.items())
-    )
+    found = {"rate": len(times) / total, "p50": p50, "p99": p99}
+    return found | {"memory": peak_bytes() / 2**20, "wrong": len(wrong)}
 
 
 if __name__ == "__main__":

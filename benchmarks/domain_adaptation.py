@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import kept
-from benchmarks.domain_vocabulary import columns, parser_on_novels, passages
+from benchmarks.domain_vocabulary import classifier_accuracy, parser_on_novels, passages
 from bert_tf.cli import command
 from bert_tf.io.atomic import write_text
 
 # The options on which the results depend.
-_SETTINGS = ("words", "steps", "masking", "learning_rate", "batch_size", "rows")
-_SETTINGS += ("epochs", "classifier_learning_rate")
+_SETTINGS = (
+    *("words", "steps", "masking", "learning_rate", "batch_size", "rows"),
+    *("epochs", "classifier_learning_rate"),
+)
 
 
 def table(perplexity: dict[str, float], accuracy: dict[str, dict[str, float]]) -> str:
@@ -45,9 +47,6 @@ def table(perplexity: dict[str, float], accuracy: dict[str, dict[str, float]]) -
 
 def measure(arguments: argparse.Namespace) -> None:
     """Adapts the checkpoint, fine-tunes both, and prints the table."""
-    import keras
-
-    import bert_tf
     from bert_tf.runs.adapting import adapt
 
     given = {name: getattr(arguments, name) for name in _SETTINGS}
@@ -90,16 +89,8 @@ def measure(arguments: argparse.Namespace) -> None:
         for name, source in (("as it is", arguments.checkpoint), ("adapted", run)):
             by_seed = accuracy.setdefault(name, {})
             if str(seed) not in by_seed:
-                keras.utils.set_random_seed(seed)
-                clf = bert_tf.TextClassifier.from_checkpoint(source)
-                clf.fit(
-                    *columns(drawn(first=True)),
-                    epochs=arguments.epochs,
-                    learning_rate=arguments.classifier_learning_rate,
-                    verbose=0,
-                )
-                found = clf.evaluate(*columns(drawn(first=False)), verbose=0)
-                by_seed[str(seed)] = float(found["accuracy"])
+                rows = drawn(first=True), drawn(first=False)
+                by_seed[str(seed)] = classifier_accuracy(source, seed, *rows, arguments)
                 write_text(path, json.dumps(results, indent=2) + "\n")
     print(table(perplexity, accuracy))
 

@@ -136,18 +136,29 @@ def measure(arguments: argparse.Namespace) -> None:
         model.save_checkpoint(scratch := arguments.out / f"trained_{name}")
         found["accuracy"] = []
         for seed in arguments.seeds:
-            keras.utils.set_random_seed(seed)
-            clf = bert_tf.TextClassifier.from_checkpoint(scratch)
-            clf.fit(
-                *columns(labelled),
-                epochs=arguments.epochs,
-                learning_rate=arguments.classifier_learning_rate,
-                verbose=0,
-            )
-            score = clf.evaluate(*columns(asked), verbose=0)["accuracy"]
-            found["accuracy"].append(float(score))
+            score = classifier_accuracy(scratch, seed, labelled, asked, arguments)
+            found["accuracy"].append(score)
             write_text(arguments.out / "results.json", json.dumps(results, indent=2) + "\n")
     print((arguments.out / "results.json").read_text())
+
+
+def classifier_accuracy(
+    checkpoint: Path,
+    seed: int,
+    train: Sequence[tuple[str, str]],
+    dev: Sequence[tuple[str, str]],
+    arguments: argparse.Namespace,
+) -> float:
+    """The accuracy on `dev` of a classifier that starts from the checkpoint and learns `train`."""
+    import keras
+
+    import bert_tf
+
+    keras.utils.set_random_seed(seed)
+    clf = bert_tf.TextClassifier.from_checkpoint(checkpoint)
+    rate = arguments.classifier_learning_rate
+    clf.fit(*columns(train), epochs=arguments.epochs, learning_rate=rate, verbose=0)
+    return float(clf.evaluate(*columns(dev), verbose=0)["accuracy"])
 
 
 def parser_on_novels(module: str, doc: str, seeds: Sequence[int]) -> argparse.ArgumentParser:

@@ -69,6 +69,12 @@ def texts_of(count: int, words: int, seed: int = 0) -> list[str]:
     return [" ".join(source.choices(WORDS, k=size)) for size in sizes]
 
 
+def check_saved_model(path: str) -> None:
+    """Raises UserError if there is no SavedModel at `path`."""
+    if not (Path(path) / "saved_model.pb").is_file():
+        raise UserError(f"{path} is not a SavedModel; name a folder of an export")
+
+
 def main() -> int:
     """Prints what was found; returns the exit code, 1 if an answer differed."""
     parser = command.module_parser("benchmarks.served_load", __doc__)
@@ -87,8 +93,7 @@ def main() -> int:
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    if not (Path(arguments.saved_model) / "saved_model.pb").is_file():
-        raise UserError(f"{arguments.saved_model} is not a SavedModel; name a folder of an export")
+    check_saved_model(arguments.saved_model)
     texts = texts_of(arguments.texts, arguments.words)
     if arguments.direct:
         _direct(arguments.saved_model, texts, arguments.minutes * 60, Path(arguments.direct))
@@ -262,7 +267,7 @@ async def _asked(
             # Checking every answer would take the processor from the server.
             if expected is not None and len(seconds) % 20 == 0:
                 (found,) = json.loads(body)["predictions"]
-                wrong[0] += not _same(found, expected[i])
+                wrong[0] += not same(found, expected[i])
         writer.close()
 
     async def watch() -> None:
@@ -286,12 +291,13 @@ async def _asked(
     return {"rate": len(seconds) / total, "report": report, "wrong": wrong[0]}
 
 
-def _same(found: Any, expected: dict[str, Any]) -> bool:
+def same(found: Any, expected: dict[str, Any]) -> bool:
+    """Whether a text has the answer that is expected, numbers to 1e-5."""
     found = found if isinstance(found, dict) else {next(iter(expected)): found}
     return found.keys() == expected.keys() and all(
         np.allclose(value, expected[name], rtol=0, atol=1e-5)
         if np.asarray(value).dtype.kind == "f"
-        else value == expected[name]
+        else np.array_equal(value, expected[name])
         for name, value in found.items()
     )
 

@@ -10,6 +10,7 @@ from bert_tf.asking.record import Record
 from bert_tf.checkpoints.description import describe
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.io.vocabulary import file_text
+from bert_tf.tasks import long_texts
 from bert_tf.text import Tokenizer
 
 Tensors = dict[str, tf.Tensor]
@@ -62,8 +63,8 @@ class Service(abc.ABC):
 def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -> Record:
     """What the export of a task model says about it; see `Record`."""
     settings = describe(model, model.tokenizer).to_dict()
-    lists = type(model).padded_lists
-    return Record(settings, tuple(lengths), inputs, precision, lists, model.cuts_texts)
+    cuts = model.cuts_texts and not long_texts.reader(model).reads([2**62] * len(model.columns))
+    return Record(settings, tuple(lengths), inputs, precision, type(model).padded_lists, cuts)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

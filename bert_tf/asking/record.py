@@ -37,7 +37,7 @@ class Record:
     `lengths` are the tokens of a row, of each signature of a LiteRT file, and of a SavedModel the
     most. `precision` is that of the products, or of the weights of a LiteRT file. `lists` are the
     outputs that are lists of another length in each row; those in a tuple end at the same place.
-    `cuts` says whether texts of more tokens are cut.
+    `cuts` says whether the model leaves out a part of a text that is long enough.
     """
 
     model: Mapping[str, Any]
@@ -52,14 +52,12 @@ class Record:
         return self.model["model"]
 
     def may_cut(self, columns: Sequence[Sequence[Any]]) -> bool:
-        """Whether a row of texts may be longer than the model reads, as its bytes say."""
-        if not self.cuts:
-            return False
+        """Whether the bytes of a row leave open that its texts are longer than the model reads."""
         settings = self.model.get("settings", {})
         added = json.dumps([settings.get("prompts", ""), settings.get("hypothesis_template", "")])
         # Three tokens are special, and a text has at most as many others as it has bytes.
         most = max(self.lengths) - 3 - len(added)
-        return any(
+        return self.cuts and any(
             sum(len(encoded(text)) for value in row for text in texts_in(value)) > most
             for row in zip(*columns, strict=True)
         )
@@ -74,7 +72,7 @@ class Record:
         kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
         wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
         wrong += fields.keys() - {*kinds, "lists", "cuts"}
-        lists = fields.get("lists", [])  # files of 0.2.0 do not say, nor whether they cut
+        lists = fields.get("lists", [])  # files of 0.2.0 have neither `lists` nor `cuts`
         if not isinstance(lists, list) or not all(map(_are_names, lists)):
             wrong.append("lists")
         if not isinstance(fields.get("cuts", False), bool):

@@ -148,9 +148,9 @@ class SessionModel(Answers):
         return without_nan(dict(zip(outputs, arrays, strict=True)), self.path)
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """As `FrozenTask.count_cut`, which takes TensorFlow's Python part if a text may be cut."""
+        """As `FrozenTask.count_cut`. Loads TensorFlow's Python part only if a text may be cut."""
         if self.record is not None and self.record.may_cut(columns):
-            with contextlib.suppress(UserError):  # the class of the model is not known here
+            with contextlib.suppress(UserError):  # for a class that only another package knows
                 return self._frozen.count_cut(columns)
         return 0
 

@@ -362,7 +362,7 @@ def kept(values: Iterable[Any]) -> Sequence[Any]:
 
 def is_text(value: Any) -> bool:
     """Whether a value is one string, which may be a tensor."""
-    if isinstance(value, str | bytes | list | tuple):  # `tf.is_tensor` is slow
+    if isinstance(value, str | bytes | list | tuple):  # checked first: `tf.is_tensor` is slow
         return isinstance(value, str | bytes)
     return tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
 

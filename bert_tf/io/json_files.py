@@ -1,5 +1,6 @@
 """JSON: files and lines, with every mistake reported with its place, and values of NumPy."""
 
+import collections
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,8 +75,8 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. Raises ValueError if it has a key twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"an object has the key {max(keys, key=keys.count)!r} twice")
+        (twice, _), *_ = collections.Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"an object has the key {twice!r} twice")
     return values
 
 

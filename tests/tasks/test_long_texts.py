@@ -15,6 +15,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli.parser import main
 from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
+from bert_tf.export.service import record_of
 from bert_tf.interpret.subject import Subject
 from bert_tf.tasks import long_texts
 from bert_tf.text.windows import TextReader
@@ -236,6 +237,16 @@ def test_what_lies_beyond_the_most_windows_is_counted_and_has_no_effect(capsys):
     pairs = classifier(pair=True, max_windows=2)
     assert pairs.count_cut([["cat " * 8, "cat " * 7, "cat "], ["dog " * 8, "dog " * 12, "a"]]) == 1
     assert pairs.count_cut([["cat " * 7], ["dog " * 13]]) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "cuts"),
+    [({}, False), ({"max_windows": 2}, True), ({"pair": True}, True)],
+)
+def test_an_export_says_whether_it_leaves_out_a_part_of_a_long_text(settings, cuts):
+    record = record_of(classifier(**settings), [LENGTH], "strings", "float32")
+    assert record.cuts is cuts
+    assert record.may_cut([["cat " * 99]] * (1 + settings.get("pair", False))) is cuts
 
 
 @pytest.mark.end_to_end

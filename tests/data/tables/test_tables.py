@@ -91,6 +91,12 @@ def test_a_gzipped_table_is_read_as_the_plain_one(tmp_path):
     assert format_of(tmp_path / "a.tsv.gz", "jsonl", own=[]) == "tsv"
 
 
+def test_a_key_is_found_twice_among_very_many(tmp_path):
+    keys = ", ".join(f'"{number}": 0' for number in [*range(200_000), 7])
+    with pytest.raises(UserError, match="an object has the key '7' twice"):
+        rows(tmp_path / "a.jsonl", f"{{{keys}}}")
+
+
 def test_a_field_may_be_as_long_as_a_book(tmp_path):
     ((_, row),) = rows(tmp_path / "a.csv", "text,label\n" + "x" * 1_000_000 + ",y\n")
     assert len(row["text"]) == 1_000_000
