@@ -67,12 +67,10 @@ class Source:
         """The versions that are to be loaded, by their numbers."""
         path = local_path(self.path)
         if is_there(path / FILE):
-            number = int(path.name) if path.name.isdecimal() else 1
-            return {number: path}
+            return {int(path.name) if path.name.isdecimal() else 1: path}
         found = {int(each.name): each for each in versions(path)}
-        if self.numbers:
-            return {number: found[number] for number in self.numbers if number in found}
-        return {number: found[number] for number in sorted(found)[-self.newest :]}
+        chosen = self.numbers or sorted(found)[-self.newest :]
+        return {number: found[number] for number in chosen if number in found}
 
 
 def sources(models: Sequence[str]) -> list[Source]:
@@ -80,7 +78,7 @@ def sources(models: Sequence[str]) -> list[Source]:
     found: list[Source] = []
     for each in models:
         name, separator, path = each.partition("=")
-        if os.path.exists(each) or not separator:
+        if os.path.exists(each) or not separator or "/" in name:
             name, path = "", each
         if path.endswith(".config"):
             found += _configured(path)
@@ -182,12 +180,10 @@ class Servable(Answers):
     @functools.cached_property
     def kind(self) -> str | None:
         """The class of the task model; None for an export that is none of a task."""
-        if "serving_default" not in self.signatures:
-            return None
-        try:
-            return self.task.task_class().__name__
-        except UserError:
-            return None
+        with contextlib.suppress(UserError):
+            if "serving_default" in self.signatures:
+                return self.task.task_class().__name__
+        return None
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -421,12 +417,16 @@ class Models:
 
     def watch(self) -> None:
         """Loads new versions and drops old ones until the server is closed."""
+        said: dict[str, str] = {}
         while not self._closed.wait(_POLL):
             for name in self.sources:
                 try:
                     self.refresh(name)
-                except OSError as error:  # the folder cannot be read at the moment
-                    logger.warning(f"{name}: {error}")
+                    said.pop(name, None)
+                except (OSError, UserError) as error:  # it cannot be read at the moment
+                    if said.get(name) != str(error):
+                        logger.warning(f"{name}: {error}")
+                    said[name] = str(error)
 
     def refresh(self, name: str) -> None:
         """Loads the versions of a model that are new, then drops those that are not wanted."""
@@ -435,7 +435,7 @@ class Models:
             before = known.get(number)
             if before is not None and before.state != "END":
                 continue
-            stats = ((file, file.lstat()) for file in path.rglob("*"))
+            stats = ((file, file.lstat()) for file in fetched(path).rglob("*"))
             files = frozenset((str(each), stat.st_size, stat.st_mtime_ns) for each, stat in stats)
             # A version that failed to load may not have been fully copied then.
             if before is not None and before.error and before.files == files:

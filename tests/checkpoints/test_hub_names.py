@@ -55,16 +55,19 @@ def test_a_name_loads_the_model(answers):
     assert sorted(online["org/good"][:-1]) == ["bad", "good", "neither"]
 
 
+@pytest.mark.end_to_end
 def test_a_path_that_exists_wins(answers):
     online, _ = answers
     assert online["org/local"] == online["org/good"]
 
 
+@pytest.mark.end_to_end
 def test_without_a_network_the_cache_answers(answers):
     online, offline = answers
     assert offline["org/good"] == online["org/good"]
 
 
+@pytest.mark.end_to_end
 def test_a_name_that_does_not_exist_names_both_readings(answers):
     online, _ = answers
     assert online["org/missing"] == (
@@ -73,6 +76,7 @@ def test_a_name_that_does_not_exist_names_both_readings(answers):
     )
 
 
+@pytest.mark.end_to_end
 def test_without_a_network_and_a_cache_names_both_readings(answers):
     _, offline = answers
     assert offline["org/never"] == (
@@ -81,6 +85,7 @@ def test_without_a_network_and_a_cache_names_both_readings(answers):
     )
 
 
+@pytest.mark.end_to_end
 def test_a_broken_download_is_one_sentence(answers):
     online, _ = answers
     assert online["org/broken"].startswith(

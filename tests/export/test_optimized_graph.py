@@ -41,6 +41,7 @@ def test_a_block_has_no_operation_but_these(found):
     assert found["parts"]["layer_1"] == BLOCK | WEIGHTS
 
 
+@pytest.mark.end_to_end
 def test_nothing_is_transposed_in_any_block(found):
     parts = found["parts"]
     for block in ("layer_0", "layer_1", "layer_2"):
@@ -48,6 +49,7 @@ def test_nothing_is_transposed_in_any_block(found):
         assert not {"Transpose", "_MklTranspose", "Mean"} & parts[block].keys()
 
 
+@pytest.mark.end_to_end
 def test_the_numbers_are_those_of_the_model(found):
     # `_MklLayerNorm` adds 1e-3 to every variance, which the weights must compensate for.
     assert found["difference"] < 1e-5

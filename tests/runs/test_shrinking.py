@@ -49,6 +49,7 @@ def test_the_student_is_a_run_and_a_file(teacher, small):
         assert one["probability"] == pytest.approx(other["probability"], abs=0.05)
 
 
+@pytest.mark.end_to_end
 def test_the_report_has_every_stage(teacher, small):
     results = json.loads((small / "shrink.json").read_text())
     stages = {each["name"]: each for each in results["stages"]}

@@ -48,6 +48,7 @@ def test_a_run_calibrates_on_its_dev_data(runs, capsys, monkeypatch):
     assert "confidence must be less than 1" in capsys.readouterr().err
 
 
+@pytest.mark.end_to_end
 def test_one_label_on_dev_data_shows_before_training(runs, capsys):
     (runs / "good.tsv").write_text("text\tlabel\nthe cat sat\tgood\nthe cat\tgood\n")
     options = ["--set", "calibrate=true", "data.dev=good.tsv"]

@@ -132,6 +132,7 @@ def test_without_lists_each_request_is_computed_by_itself():
     queue.close()
 
 
+@pytest.mark.end_to_end
 def test_answers_do_not_depend_on_what_is_computed_together(server, families):
     for name, each in families.items():
         servable = server.models.find(name)

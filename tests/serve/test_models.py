@@ -1,6 +1,7 @@
 """Names, versions and labels of models, and how they come and go while the server runs."""
 
 import contextlib
+import re
 import shutil
 import threading
 import time
@@ -81,6 +82,7 @@ def test_names_are_those_of_folders_unless_they_are_given(exports):
         (["m=model.tflite"], "model.tflite is a LiteRT file"),
         (["a b=model"], "'a b' cannot be the name of a model"),
         (["a:b=model"], "cannot be the name"),
+        (["s3://b/a=1/x", "c/x"], "s3://b/a=1/x and c/x would both be called x"),
         (["no.config"], "no.config cannot be read as a ModelServerConfig"),
     ],
 )
@@ -213,6 +215,26 @@ def test_a_version_that_fails_in_any_way_does_not_end_the_watch(watched, half, m
     assert "ZeroDivisionError" in found["status"]["error_message"]
     shutil.copytree(half / "1", half / "3")
     until(server, {1: "END", 2: "END", 3: "AVAILABLE"})
+
+
+def test_versions_in_a_bucket_are_found_after_the_store_has_failed(s3, half, monkeypatch, caplog):
+    s3.put_folder(half / "1", "models/half/1")
+    monkeypatch.setattr(models, "_POLL", 0.02)
+    server = served.loaded({"half": f"{s3.address}/models/half"})
+    thread = threading.Thread(target=server.models.watch, daemon=True)
+    thread.start()
+    until(server, {1: "AVAILABLE"})
+    s3.proxy.fault("expired", "GET", times=10_000)
+    while "check the credentials" not in caplog.text:
+        time.sleep(0.01)
+    s3.proxy.faults.clear()
+    s3.proxy.fault("expired", "GET", "/2/variables/", times=4)
+    s3.put_folder(half / "1", "models/half/2")
+    until(server, {1: "END", 2: "AVAILABLE"})
+    assert not s3.proxy.faults
+    assert len(re.findall("models/half/saved_model.pb is refused", caplog.text)) == 1
+    server.close()
+    thread.join()
 
 
 def test_the_last_version_stays_when_its_folder_goes(watched, half):

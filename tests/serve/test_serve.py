@@ -75,6 +75,7 @@ def test_a_damaged_model_ends_the_process_with_one_sentence(exports, tmp_path):
     assert sum("error" in line for line in told) <= 2 and "Traceback" not in "".join(told)
 
 
+@pytest.mark.end_to_end
 def test_arguments_and_addresses_that_are_refused(exports, tmp_path, capsys):
     half = str(exports["half_plus_two"])
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -110,6 +110,7 @@ def test_its_keys_are_in_the_schema(finished):
     assert keys["most_stars"]["description"] == "The most stars that a review can have."
 
 
+@pytest.mark.end_to_end
 def test_it_is_fine_tuned_from_yaml_and_evaluated(finished):
     run, _, evaluated = finished
     metrics = json.loads((run / "metrics.json").read_text())

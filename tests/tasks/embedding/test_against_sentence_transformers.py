@@ -111,6 +111,7 @@ def test_texts_get_the_prompt_that_is_named_or_the_default_one(request, form):
     assert refusal(answering.predict, []) == "there are no texts; give at least one"
 
 
+@pytest.mark.end_to_end
 def test_an_export_compares_texts_and_vectors_as_the_model_does(model, served):
     vectors = served.predict(tiny.TEXTS)
     expected = model.similarity(vectors, vectors[:2])
