@@ -96,7 +96,7 @@ def module_parser(module: str, doc: str, *options: Option) -> Parser:
     return parser
 
 
-def _check_output(given: Mapping[str, Any]) -> None:
+def check_output(given: Mapping[str, Any]) -> None:
     """Raises UserError if the file that is written is one of those that are read."""
     out = given.get("out") or given.get("output") or ""
     if not os.path.isfile(out) and not is_remote(out):
@@ -125,7 +125,7 @@ def run(
     prepare_environment()
     try:
         arguments = parser.parse_args(argv)
-        _check_output(vars(arguments))
+        check_output(vars(arguments))
         quiet = vars(arguments).pop("quiet", False)
         with news(shown=not quiet):
             work(arguments)

@@ -10,11 +10,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.cli.command import check_output
 from bert_tf.console import print_metrics, stages
 from bert_tf.dependencies import optional, prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.io.files import ending
+from bert_tf.io.remote import local_path
 
 if TYPE_CHECKING:
     from bert_tf.config.run import RunConfig
@@ -41,11 +43,13 @@ def vocab(arguments: argparse.Namespace) -> None:
     """
     if arguments.extend is not None and arguments.cased:
         raise UserError("--extend keeps the casing of the checkpoint; remove --cased")
+    from bert_tf.data.corpora.corpus import find_files
     from bert_tf.io.vocabulary import file_text
     from bert_tf.runs.extending import extend, learned
     from bert_tf.text.vocabulary_learning import coverage_report
 
-    files, size, form = arguments.input, arguments.size, arguments.format
+    files, size, form = find_files(arguments.input), arguments.size, arguments.format
+    check_output({"out": local_path(arguments.out), "input": files})
     with stages() as progress:
         if arguments.extend is not None:
             found = extend(arguments.extend, files, size, arguments.out, form, progress)
@@ -66,10 +70,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     """  # noqa: E501
     loaded = _config("pretrain-data", arguments)
     if arguments.tfrecords and arguments.beam is not None:
-        raise UserError(
-            "--tfrecords and --beam cannot be combined; remove --tfrecords to write token files "
-            "with --beam"
-        )
+        raise UserError("--tfrecords and --beam cannot be combined; remove one of them")
     if arguments.naming != "google" and not arguments.tfrecords:
         raise UserError("--naming requires --tfrecords; add --tfrecords or remove --naming")
     from bert_tf.data.corpora import beam_shards, pretraining_data

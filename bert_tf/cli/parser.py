@@ -133,7 +133,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--out DIR", "folder for the results (default: %(default)s)", default="runs/demo")
     ],
     commands.vocab: [
-        option("--input FILE...", "UTF-8 text files", required=True),
+        option("--input PATH...", "UTF-8 text files, folders or globs", required=True),
         option(
             "--format",
             "format of the files, one of those of data.format in pre-training (default: all of "

@@ -13,9 +13,6 @@ from bert_tf.io.atomic import is_stream, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 from bert_tf.io.remote import local_path, published
 
-# What is written so far of NAME is in NAME.part; how much of the work is done, in NAME.part.json.
-_PART, _STATE = ".part", ".part.json"
-
 
 class Unfinished:
     """A file that is being written; `resumable_file` opens it."""
@@ -33,7 +30,9 @@ class Unfinished:
         os.fsync(self._handle.fileno())
         self.done = done
         state = {"work": self._work, "done": done, "bytes": self._handle.tell()}
-        write_text(self._state, json.dumps(state, indent=2) + "\n")
+        # What is called so is not stored in a bucket, and the pieces are not either.
+        write_text(new := f"{self._state}.unfinished", json.dumps(state, indent=2) + "\n")
+        os.replace(new, self._state)
 
     def _progress(self) -> tuple[int, int]:
         """How much of the same work is done, and the bytes that this has taken; otherwise 0."""
@@ -48,9 +47,7 @@ class Unfinished:
         is_whole = type(done) is int and type(size) is int and 0 <= size <= written and done >= 0
         if work == self._work and is_whole:
             return done, size
-        logger.info(
-            f"{self._state} belongs to other work or is damaged; starting from the beginning"
-        )
+        logger.info(f"{self._state} is of other work or damaged; starting from the beginning")
         return 0, 0
 
 
@@ -58,13 +55,14 @@ class Unfinished:
 def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator[Unfinished]:
     """Yields a file to which pieces are appended; it becomes `path` at the end.
 
-    Until then it is `path` with ".part" at its end. If the block fails or the process is killed,
+    Until then it is `path` with ".part" at its end, on this machine, with a `.part.json` that says
+    how much of the work is done. If the block fails or the process is killed,
     what was appended stays there. The next call with the same `work`, which is all that decides
     what is written, finds in `done` how much of it is done, and appends the rest; other work starts
     from the beginning. `path` is left as it was until it is replaced in one move.
     """
     path = local_path(path)
-    part, state = (path.with_name(f"{path.name}{ending}") for ending in (_PART, _STATE))
+    part, state = (path.with_name(f"{path.name}.part{ending}") for ending in ("", ".json"))
     with explained(path):
         if is_stream(path) or path.is_dir():
             raise UserError(f"cannot write {path}: it is not a regular file; name a file")

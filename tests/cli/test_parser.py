@@ -174,7 +174,7 @@ def test_the_help_names_every_command_and_the_version_is_told(capsys):
         (["export", "run", "--out", "model", "--kind", "a"], "invalid choice: 'a'"),
         (["predict", "model"], "requires either texts or --input FILE"),
         (["predict", "model", "text", "--input", "a"], "requires either texts or --input FILE"),
-        (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
+        (["vocab", "--input", __file__, "--size", "9", "--out", __file__ + "/v"], "cannot write"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
@@ -424,16 +424,20 @@ def test_a_vocabulary_is_learned_from_files_and_from_the_texts_of_a_corpus(tmp_p
     options = ["--size", "60", "--out", str(tmp_path / "vocab.txt")]
 
     learned = []
-    for more in (["text.txt"], ["text.jsonl", "--format", "jsonl"]):
+    for more in (["text.txt"], ["t?xt.txt"], ["text.jsonl", "--format", "jsonl"]):
         assert main(["vocab", "--input", str(tmp_path / more[0]), *more[1:], *options]) == 0
         assert "pieces per word" in capsys.readouterr().out
         learned.append((tmp_path / "vocab.txt").read_text())
     assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"} <= {*learned[0].splitlines()}
-    assert learned[0] == learned[1]
+    assert learned[0] == learned[1] == learned[2]
 
     capsys.readouterr()
-    assert main(["vocab", "--input", str(tmp_path / "none"), "--format", "jsonl", *options]) == 2
-    assert "corpus not found: " in one_line_of_error(capsys)
+    for more in (f"{tmp_path}/*.txt", str(tmp_path)):
+        assert main(["vocab", "--input", more, *options]) == 2
+        assert f"{tmp_path}/vocab.txt is read, and would be replaced" in one_line_of_error(capsys)
+    for more in ([], ["--format", "jsonl"]):
+        assert main(["vocab", "--input", str(tmp_path / "none"), *more, *options]) == 2
+        assert "corpus not found: " in one_line_of_error(capsys)
 
 
 def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):

@@ -11,6 +11,7 @@ from bert_tf.errors import UserError
 from bert_tf.io import files, remote, stores
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.remote import exists, fetched, local_path, synchronize
+from bert_tf.io.resumable import resumable_file
 
 # More than a piece, so that it is fetched in several.
 LONG = os.urandom(3 * 2**20)
@@ -213,6 +214,19 @@ def test_what_cannot_be_stored_is_kept_here_and_named(s3):
 
 
 @pytest.mark.slow
+def test_pieces_of_a_file_and_notes_on_them_stay_on_this_machine(s3):
+    path = f"{s3.address}/vectors/1.npy"
+    with pytest.raises(KeyboardInterrupt), resumable_file(path, {"texts": 2}) as file:
+        file.append(b"one", 1)
+        raise KeyboardInterrupt
+    assert s3.names() == []
+    with resumable_file(path, {"texts": 2}) as file:
+        assert file.done == 1
+        file.append(b"two", 2)
+    assert s3.names() == ["vectors/1.npy"] and s3.get("vectors/1.npy") == b"onetwo"
+    assert [each.name for each in local_path(path).parent.glob("*.part*")] == []
+
+
 @pytest.mark.parametrize("method", ["HEAD", "GET", "PUT"])
 def test_expired_credentials_are_one_sentence_at_once(s3, method):
     address = s3.put("a.txt", "one")
