@@ -133,7 +133,8 @@ def measure(arguments: argparse.Namespace) -> None:
         model.fit(updates, epochs=1, learning_rate=arguments.learning_rate, verbose=0)
         found["perplexity_per_word"] = perplexity_per_word(model, [text for text, _ in asked])
         write_text(arguments.out / "results.json", json.dumps(results, indent=2) + "\n")
-        model.save_checkpoint(scratch := arguments.out / f"trained_{name}")
+        shutil.rmtree(scratch := arguments.out / f"trained_{name}", ignore_errors=True)
+        model.save_checkpoint(scratch)
         found["accuracy"] = []
         for seed in arguments.seeds:
             score = classifier_accuracy(scratch, seed, labelled, asked, arguments)

@@ -64,10 +64,10 @@ class _Lock:
         return json.dumps(self._who | {"renewals": self._renewals}).encode()
 
     def _theirs(self) -> dict[str, Any]:
-        try:
-            return json.loads(self._store.read(self._key))
-        except (FileNotFoundError, ValueError):
-            return {}
+        found = None
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+            found = json.loads(self._store.read(self._key))
+        return found if isinstance(found, dict) else {}
 
     def _is_mine(self) -> bool:
         return self._theirs().get("id") == self._who["id"]
@@ -147,12 +147,11 @@ def check_held(path: Path) -> None:
 
 def _started(process: Any) -> str:
     """When a process started, in ticks since the machine did; "" if there is no such process."""
-    try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    # The name of the program, in parentheses, may contain blanks.
-    return text.rpartition(")")[2].split()[19]
+    with contextlib.suppress(OSError, TypeError, ValueError):
+        text = Path(f"/proc/{process:d}/stat").read_text(encoding="utf-8")
+        # The name of the program, in parentheses, may contain blanks.
+        return text.rpartition(")")[2].split()[19]
+    return ""
 
 
 def _machine() -> str:

@@ -375,11 +375,10 @@ class _Note:
     def is_of(self, place: Path) -> bool:
         """Whether the copy is as it was written."""
         known = self.read()
-        try:
+        with contextlib.suppress(OSError):
             now = place.stat()
-        except OSError:
-            return False
-        return (known.get("size"), known.get("time")) == (now.st_size, now.st_mtime_ns)
+            return (known.get("size"), known.get("time")) == (now.st_size, now.st_mtime_ns)
+        return False
 
     def write(self, place: Path, found: Found, stat: os.stat_result | None = None) -> None:
         now = stat or place.stat()

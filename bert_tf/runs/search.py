@@ -15,11 +15,11 @@ from typing import Any
 
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
+from bert_tf.checkpoints.plain_json import read_object
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import clock, logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
-from bert_tf.io.files import read_text
 from bert_tf.io.json_files import read_json, value_at
 from bert_tf.runs.run_folder import DIVERGED_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
 from bert_tf.training.evaluations import rank
@@ -47,7 +47,7 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
     if not (run.has_saved and file.exists()):
         write_text(file, json.dumps(sources, indent=2) + "\n")
         return
-    before = json.loads(read_text(file, "sources of the search"))
+    before = read_object(file, "record of the sources of a search")
     for name, found in sources.items():
         if before.get(name, found) != found:  # older versions recorded fewer sources
             raise UserError(

@@ -85,6 +85,16 @@ def test_another_machine_is_waited_for_and_printed(scheme, request, capsys):
     assert f"/runs/a is locked by process {os.getpid()} on there; waiting for 1 s" in said
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "7", "[" * 100_000, owner(process="../tmp"), owner(process=None), owner(started=7)],
+)
+def test_a_lock_that_says_nothing_of_use_is_waited_for_or_lost(s3, content):
+    s3.put("runs/a/.lock", content)
+    with locks.held(local_path(f"{s3.address}/runs/a"), is_folder=True):
+        assert json.loads(s3.get("runs/a/.lock"))["process"] == os.getpid()
+
+
 @pytest.mark.slow
 def test_another_machine_that_renews_refuses(s3):
     s3.put("runs/a/.lock", owner(machine="another", host="there"))

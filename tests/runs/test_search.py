@@ -158,6 +158,10 @@ def test_trials_are_not_compared_with_those_on_other_data(tmp_path, encoder):
         check_sources(run, before)
     # What an older version did not note.
     check_sources(run, now | {"init.checkpoint": "d"})
+    for damaged in ("{", "[]"):
+        (run.path / "sources.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"record of the sources of a search is not .*copy it"):
+            check_sources(run, now)
 
 
 def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_path, encoder):
