@@ -47,7 +47,9 @@ class Unfinished:
         is_whole = type(done) is int and type(size) is int and 0 <= size <= written and done >= 0
         if work == self._work and is_whole:
             return done, size
-        logger.info(f"{self._state} is of other work or damaged; starting from the beginning")
+        logger.info(
+            f"{self._state} belongs to other work or is damaged; starting from the beginning"
+        )
         return 0, 0
 
 

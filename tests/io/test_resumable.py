@@ -63,7 +63,7 @@ def test_other_work_starts_anew(tmp_path, capsys):
         assert file.done == 0
         file.append(b"new", 1)
     assert (tmp_path / "file").read_bytes() == b"new"
-    assert "other work or damaged; starting from the beginning" in capsys.readouterr().err
+    assert "other work or is damaged; starting from the beginning" in capsys.readouterr().err
 
 
 def test_a_killed_process_loses_only_the_piece_that_it_was_writing(tmp_path):
