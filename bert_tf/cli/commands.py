@@ -48,14 +48,15 @@ def vocab(arguments: argparse.Namespace) -> None:
     from bert_tf.runs.extending import extend, learned
     from bert_tf.text.vocabulary_learning import coverage_report
 
-    files, size, form = find_files(arguments.input), arguments.size, arguments.format
-    check_output({"out": local_path(arguments.out), "input": files})
+    out, size, form = arguments.out, arguments.size, arguments.format
     with stages() as progress:
         if arguments.extend is not None:
-            found = extend(arguments.extend, files, size, arguments.out, form, progress)
+            found = extend(arguments.extend, find_files(arguments.input), size, out, form, progress)
         else:
             # So a path that cannot be written is reported before the work.
-            with atomic_path(arguments.out, is_file=True) as new:
+            with atomic_path(out, is_file=True) as new:
+                files = find_files(arguments.input)
+                check_output({"out": local_path(out), "input": files})
                 found = learned(files, size, not arguments.cased, form, progress)
                 new.write_text(file_text(found.pieces), encoding="utf-8", newline="\n")
     print(coverage_report(found), end="")

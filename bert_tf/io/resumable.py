@@ -30,7 +30,7 @@ class Unfinished:
         os.fsync(self._handle.fileno())
         self.done = done
         state = {"work": self._work, "done": done, "bytes": self._handle.tell()}
-        # What is called so is not stored in a bucket, and the pieces are not either.
+        # A file with ".unfinished" in its name is not stored in a bucket.
         write_text(new := f"{self._state}.unfinished", json.dumps(state, indent=2) + "\n")
         os.replace(new, self._state)
 
@@ -58,10 +58,10 @@ def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator
     """Yields a file to which pieces are appended; it becomes `path` at the end.
 
     Until then it is `path` with ".part" at its end, on this machine, with a `.part.json` that says
-    how much of the work is done. If the block fails or the process is killed,
-    what was appended stays there. The next call with the same `work`, which is all that decides
-    what is written, finds in `done` how much of it is done, and appends the rest; other work starts
-    from the beginning. `path` is left as it was until it is replaced in one move.
+    how much of the work is done. If the block fails or the process is killed, both files stay. The
+    next call with the same `work`, which is all that decides what is written, finds in `done` how
+    much of it is done, and appends the rest; other work starts from the beginning. `path` is left
+    as it was until it is replaced in one move.
     """
     path = local_path(path)
     part, state = (path.with_name(f"{path.name}.part{ending}") for ending in ("", ".json"))

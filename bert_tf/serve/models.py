@@ -423,7 +423,7 @@ class Models:
                 try:
                     self.refresh(name)
                     said.pop(name, None)
-                except (OSError, UserError) as error:  # it cannot be read at the moment
+                except (OSError, UserError) as error:  # the folder cannot be read now
                     if said.get(name) != str(error):
                         logger.warning(f"{name}: {error}")
                     said[name] = str(error)

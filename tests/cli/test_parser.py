@@ -174,7 +174,7 @@ def test_the_help_names_every_command_and_the_version_is_told(capsys):
         (["export", "run", "--out", "model", "--kind", "a"], "invalid choice: 'a'"),
         (["predict", "model"], "requires either texts or --input FILE"),
         (["predict", "model", "text", "--input", "a"], "requires either texts or --input FILE"),
-        (["vocab", "--input", __file__, "--size", "9", "--out", __file__ + "/v"], "cannot write"),
+        (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(capsys, arguments, told):

@@ -213,7 +213,6 @@ def test_what_cannot_be_stored_is_kept_here_and_named(s3):
     assert not kept.exists()
 
 
-@pytest.mark.slow
 def test_pieces_of_a_file_and_notes_on_them_stay_on_this_machine(s3):
     path = f"{s3.address}/vectors/1.npy"
     with pytest.raises(KeyboardInterrupt), resumable_file(path, {"texts": 2}) as file:
@@ -227,6 +226,7 @@ def test_pieces_of_a_file_and_notes_on_them_stay_on_this_machine(s3):
     assert [each.name for each in local_path(path).parent.glob("*.part*")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["HEAD", "GET", "PUT"])
 def test_expired_credentials_are_one_sentence_at_once(s3, method):
     address = s3.put("a.txt", "one")
