@@ -32,17 +32,14 @@ COUNTS = "counts.json"
 # names the nearest folder above it.
 GROUPS = {
     "tasks": ["tasks"],
-    "runs": ["runs"],
     "export": ["export"],
     "rest": ["."],
-    "LiteRT": ["export/litert"],
-    "text": ["text"],
     "training": ["distillation", "encoder", "optimization", "training"],
-    "embedding": ["tasks/embedding", "tasks/reranking"],
-    "strings": ["export/test_equal_rows.py", "export/litert/test_strings.py"],
-    "models": ["asking", "interpret", "models"],
-    "data": ["data"],
-    "serving": ["serve", "serving"],
+    "data": ["data", "tasks/embedding", "tasks/reranking"],
+    "models": ["asking", "interpret", "models", "serve", "serving"],
+    "runs": ["runs"],
+    "text": ["text"],
+    "LiteRT": ["export/litert", "export/test_equal_rows.py"],
     "docs": ["benchmarks", "docs", "experiments"],
     "notebooks": ["docs/test_notebook.py"],
 }
@@ -51,7 +48,7 @@ DOCS = ("docs", "notebooks")
 CODE = [name for name in GROUPS if name not in DOCS]
 # Groups whose subject is neither the speed nor the last bits of a graph. In `make test` TensorFlow
 # does not optimize their graphs, which takes a fifth of their time; in `make test-all` it does.
-UNOPTIMIZED = ("data", "embedding", "rest", "runs", "tasks", "text")
+UNOPTIMIZED = ("data", "rest", "runs", "tasks", "text")
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 

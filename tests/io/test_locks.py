@@ -89,7 +89,8 @@ def test_another_machine_is_waited_for_and_printed(scheme, request, capsys):
     "content",
     ["", "[]", "7", "[" * 100_000, owner(process="../tmp"), owner(process=None), owner(started=7)],
 )
-def test_a_lock_that_says_nothing_of_use_is_waited_for_or_lost(s3, content):
+def test_a_lock_that_says_nothing_of_use_is_waited_for_or_lost(s3, content, monkeypatch):
+    monkeypatch.setattr(locks, "ABANDONED", 0.1)
     s3.put("runs/a/.lock", content)
     with locks.held(local_path(f"{s3.address}/runs/a"), is_folder=True):
         assert json.loads(s3.get("runs/a/.lock"))["process"] == os.getpid()
@@ -130,10 +131,11 @@ def test_a_lock_that_was_lost_stops_what_is_written(s3, monkeypatch):
     from bert_tf.io.atomic import write_text
 
     monkeypatch.setattr(locks, "RENEWED", 60.0)  # as in a process that was stopped
+    monkeypatch.setattr(locks, "ABANDONED", 0.2)
     run = local_path(f"{s3.address}/runs/a")
     with locks.held(run, is_folder=True):
         s3.put("runs/a/.lock", owner(machine="another"))
-        time.sleep(0.6)
+        time.sleep(0.15)
         with pytest.raises(UserError, match="^another process has taken over s3://bucket-"):
             write_text(run / "metrics.json", "{}")
     assert s3.names() == ["runs/a/.lock"]  # the other one's
