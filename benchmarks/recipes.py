@@ -1,14 +1,14 @@
 """Which recipe of fine-tuning is best on average: BERT's own, with one part changed at a time.
 
-    python -m benchmarks.recipes --checkpoint FOLDER --out runs/recipes --seeds 0 1 2 \
-        --configs experiments/ner/wnut17.yaml experiments/swag/codah.yaml \
-        --data DATA/wnut17 DATA/codah --set train.epochs=3 train.batch_size=16
+    python -m benchmarks.recipes --checkpoint FOLDER --data DATA --glue GLUE --squad SQUAD \
+        --out runs/recipes
 
-Each recipe is trained on each task with each seed and scored on the dev file. Each run is a run
-folder in `--out`; started again with the same arguments, the script does the rest. Seeds are
-paired: the head, the rows and their order are the same for all recipes. The table has the mean over
-the seeds of the metric that decides, in percent, and the mean difference to the first recipe with
-its standard error.
+The tasks and their settings are those of `benchmarks.quality`, as are the folders. Each recipe is
+trained on each task with each seed and scored on the dev file. Each run is a run folder in `--out`;
+started again with the same arguments, the script does the rest. Seeds are paired: the head, the
+rows and their order are the same for all recipes. The table has the mean over the seeds of the
+metric that decides, in percent, and the mean difference to the first recipe with its standard
+error.
 """
 
 import argparse
@@ -24,15 +24,16 @@ from rich.table import Table
 
 import bert_tf
 from benchmarks.arguments import existing
+from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import runs
 from bert_tf.cli import command
 from bert_tf.config.reading import load_config_for
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
-from bert_tf.tasks import registry
 
-# Changes of the section `train`; `epochs` and `learning_rate` are factors, `reinitialized` is a
-# number of top layers.
+# Settings that are factors in a recipe.
+FACTORS = {"epochs", "learning_rate"}
+# Changes of the section `train`; `reinitialized` is a number of top layers.
 RECIPES: dict[str, dict[str, Any]] = {
     "BERT's": {},
     "bias correction": {"bias_correction": True},
@@ -45,64 +46,56 @@ RECIPES: dict[str, dict[str, Any]] = {
     "twice the epochs": {"epochs": 2},
     "top layer new": {"reinitialized": 1},
     "adapter of rank 8, ten times the rate": {"lora": 8, "learning_rate": 10},
-    "all of transformers'": {
-        "bias_correction": True,
-        "adam_epsilon": 1e-8,
-        "decay_after_warmup": True,
-        "group_by_length": False,
-    },
+    "the same with bias correction": {"lora": 8, "learning_rate": 10, "bias_correction": True},
+    "all of transformers'": AS_TRANSFORMERS,
 }
 
 
 def main() -> int:
     """Runs what is not done yet, prints the table; gives the exit code (`bert_tf.cli.command`)."""
     parser = command.module_parser("benchmarks.recipes", __doc__)
-    parser.add_argument("--configs", type=existing, nargs="+", required=True, help="YAML files")
-    parser.add_argument("--data", type=existing, nargs="+", required=True, help="their folders")
     parser.add_argument("--checkpoint", type=existing, required=True, help="what they start from")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="holds wnut17 and codah")
+    parser.add_argument("--glue", type=Path, default=Path("glue"), help="holds SST-2 and CoLA")
+    parser.add_argument("--squad", type=Path, default=Path("squad"), help="SQuAD split by article")
+    parser.add_argument("--tasks", nargs="+", metavar="NAME", help="some of the tasks")
     parser.add_argument("--recipes", nargs="+", choices=[*RECIPES], default=[*RECIPES])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--set", nargs="+", default=[], help="settings laid over the YAML files")
     stopped = "stopped; start it again to do the rest"
     return command.run("recipes", parser, None, compare, stopped)
 
 
 def compare(arguments: argparse.Namespace) -> None:
     """Trains all models, and prints how the recipes differ."""
-    if len(arguments.configs) != len(arguments.data):
-        raise UserError("--data needs one folder for each file of --configs")
+    known = tasks(*(path.resolve() for path in (arguments.data, arguments.glue, arguments.squad)))
+    names = arguments.tasks or [*known]
+    if unknown := {*names} - {*known}:
+        raise UserError(f"unknown --tasks {', '.join(unknown)}; choose of {', '.join(known)}")
     scores: dict[str, dict[str, list[float]]] = {}
     for seed in arguments.seeds:
-        for path, data in zip(arguments.configs, arguments.data, strict=True):
+        for name in names:
             for recipe in arguments.recipes:
-                found = score(arguments, path, data, recipe, seed)
-                scores.setdefault(path.stem, {}).setdefault(recipe, []).append(100 * found)
-    Console(width=110).print(table(scores))
+                folder = arguments.out / name.replace(" ", "_")
+                found = score(known[name], recipe, seed, folder, arguments.checkpoint)
+                scores.setdefault(name, {}).setdefault(recipe, []).append(found)
+    Console(width=120).print(table(scores))
 
 
-def score(arguments: argparse.Namespace, path: Path, data: Path, recipe: str, seed: int) -> float:
-    """The deciding metric of a run, which is trained unless that was done."""
+def score(task: QualityTask, recipe: str, seed: int, folder: Path, checkpoint: Path) -> float:
+    """The deciding metric of a run in percent; the run is trained unless that was done."""
     changes = dict(RECIPES[recipe])
-    checkpoint = arguments.checkpoint
     if layers := changes.pop("reinitialized", 0):
-        checkpoint = reinitialized(checkpoint, layers, seed, arguments.out)
-    settings = {"data.path": data.absolute(), "init.checkpoint": checkpoint.absolute()}
-    # The dev file is scored once, at the end.
-    settings |= {"train.seed": seed, "train.eval_steps": 1_000_000, "data.test": ""}
-    given = [*arguments.set, *(f"{key}={value}" for key, value in settings.items())]
-    config = load_config_for("benchmarks.recipes", FinetuningRun, path, given)
-    if config.searched:
-        raise UserError(f"train.{next(iter(config.searched))} is a list; take one value with --set")
-    for key in changes.keys() & {"epochs", "learning_rate"}:
-        changes[key] *= getattr(config.train, key)
-    given += [f"train.{key}={value}" for key, value in changes.items()]
-    config = load_config_for("benchmarks.recipes", FinetuningRun, path, given)
+        checkpoint = reinitialized(checkpoint, layers, seed, folder.parent)
+    changes |= {key: changes[key] * task.settings[key] for key in FACTORS & {*changes}}
+    data = task.without_test(folder / "data")
+    given = task.overrides(str(checkpoint.absolute()), seed, data.absolute(), changes)
+    config = load_config_for("benchmarks.recipes", FinetuningRun, task.config, given)
     name = recipe.replace(",", "").replace(" ", "_").replace("'", "")
-    folder = arguments.out / path.stem / f"{name}_seed{seed}"
-    done = folder / "metrics.json"
-    metrics = json.loads(done.read_text()) if done.exists() else runs.finetune(config, folder)
-    return metrics[registry.family(config.task).task_class().best_metric_of(config)]
+    run = folder / f"{name}_seed{seed}"
+    done = run / "metrics.json"
+    metrics = json.loads(done.read_text()) if done.exists() else runs.finetune(config, run)
+    return task.percent * metrics[task.metric]
 
 
 def reinitialized(checkpoint: Path, layers: int, seed: int, out: Path) -> Path:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
+from keras.src.backend.common import global_state
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel as SavedModel
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import (
     TrackableObjectGraph as TrackableObjectGraph,
@@ -71,6 +72,19 @@ def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
     variable.assign(holder.value)
     variable._unique_id = holder.value._unique_id
     holder._value = variable
+
+
+@contextlib.contextmanager
+def without_values() -> Iterator[None]:
+    """In this scope models have variables without values. Keras notes each, for the end of the next
+    stateless scope to give all of them values, and has no public way to forget them.
+    """
+    waiting = [*global_state.get_global_attribute("uninitialized_variables", [])]
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            yield
+    finally:
+        global_state.set_global_attribute("uninitialized_variables", waiting)
 
 
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:

@@ -141,7 +141,7 @@ class _Stored(keras.StatelessScope):
     """
 
     def __init__(self, model: keras.Model):
-        super().__init__()
+        super().__init__(initialize_variables=False)
         self.variables: list[tf.Variable] = []
         self._values: dict[int, Callable[[], tf.Tensor]] = {}
         is_stored_so = model.compute_dtype == model.variable_dtype
@@ -173,7 +173,7 @@ class _Constants(keras.StatelessScope):
     """
 
     def __init__(self, model: keras.Model):
-        super().__init__()
+        super().__init__(initialize_variables=False)
         arrays = {id(weight): _for_serving(weight, model.compute_dtype) for weight in model.weights}
         size = sum(array.nbytes for array in arrays.values())
         if size > _MOST_BYTES:

@@ -58,7 +58,7 @@ from bert_tf.io.atomic import make_folder, write_text
 from bert_tf.report import commit, cores, processor
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval
-from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.texts.metrics import regression_metrics
 
 SIDES = (OURS, THEIRS)
 PARTS = ("accuracy", "finetuning", "speed")

@@ -15,7 +15,7 @@ to the end here, the loss depends more on the draw of the head than on all else.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,17 @@ class QualityTask:
     train_rows: int | None = None
     percent: float = 100.0
 
-    def overrides(self, checkpoint: str, seed: int, folder: Path) -> list[str]:
+    def overrides(
+        self,
+        checkpoint: str,
+        seed: int,
+        folder: Path,
+        recipe: Mapping[str, Any] = AS_TRANSFORMERS,
+    ) -> list[str]:
         """The settings of one run of bert_tf, on the data that `without_test` put in `folder`."""
         settings = {f"train.{key}": value for key, value in self.settings.items()}
         settings |= {"data.path": folder, "init.checkpoint": checkpoint, "train.seed": seed}
-        settings |= {f"train.{key}": value for key, value in AS_TRANSFORMERS.items()}
+        settings |= {f"train.{key}": value for key, value in recipe.items()}
         # Both sides predict the held-out rows once, at the end, and nothing else.
         settings |= {"train.eval_steps": 1_000_000, "data.test": ""}
         if self.train_rows is not None:

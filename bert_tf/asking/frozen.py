@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +18,7 @@ from bert_tf.asking.saved_model import NETWORK, SavedModel, SavedNetwork
 from bert_tf.checkpoints import native, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import Description, vocabulary_hash
+from bert_tf.compat import without_values
 from bert_tf.data import arrow
 from bert_tf.errors import UserError
 from bert_tf.export.litert import saving
@@ -229,16 +229,15 @@ class FrozenTask(Answers):
 
 def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:
     """The task model of an export, whose network is the export."""
-    description = Description.from_dict(record.model, local_path(path))
+    folder = local_path(path)
+    description = Description.from_dict(record.model, folder)
     if vocabulary_hash(vocabulary) != description.vocabulary:
         raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
     tokenizer = Tokenizer.of(vocabulary, description.tokenizer_settings(vocabulary))
-    no_tensors = tensors.of_arrays({})
-    checkpoint = Checkpoint(
-        local_path(path), description, no_tensors, native.TABLE, lambda: vocabulary
-    )
+    nothing = tensors.of_arrays({})
+    checkpoint = Checkpoint(folder, description, nothing, native.TABLE, lambda: vocabulary)
     family = family_at(checkpoint)
     if family is None:
         raise UserError(f"{path} holds an unknown model {description.model!r}; update bert_tf")
-    with keras.StatelessScope(initialize_variables=False):
+    with without_values():
         return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -13,6 +14,19 @@ from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.export.litert.saving import read
 from tests.tasks import tiny_objects
+
+
+def test_nothing_gives_weights_to_the_model_of_an_export(lite_file):
+    made = []
+    bert_tf.load(lite_file("classification")).predict("a film")
+
+    def noting(make, **options):
+        made.append(options)
+        return make(**options)
+
+    with tf.variable_creator_scope(noting), keras.StatelessScope():
+        pass
+    assert made == []
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks import long_texts
 from bert_tf.tasks.classification import few_shot
-from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.embedding.pooling import normalized, pool
 from bert_tf.tasks.task_model import Predicted, TaskModel
+from bert_tf.tasks.texts.metrics import classification_metrics
 from bert_tf.text import Tokenizer
 
 

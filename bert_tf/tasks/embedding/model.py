@@ -36,8 +36,8 @@ from bert_tf.tasks.embedding.pooling import (
     without_prompt,
 )
 from bert_tf.tasks.fitting import check_not_compiled
-from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import Asked, TaskModel
+from bert_tf.tasks.texts.metrics import regression_metrics
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row

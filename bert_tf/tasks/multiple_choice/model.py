@@ -13,9 +13,9 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
-from bert_tf.tasks.classification.metrics import accuracy_and_loss
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
+from bert_tf.tasks.texts.metrics import accuracy_and_loss
 from bert_tf.text import Tokenizer
 
 

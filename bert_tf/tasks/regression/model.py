@@ -16,8 +16,8 @@ from bert_tf.export.litert.form import DeviceForm, of_scores
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.tasks import long_texts
-from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.texts.metrics import regression_metrics
 from bert_tf.text import Tokenizer
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a regression on texts, or on pairs of texts."""
+"""Pictures of a regression on texts, or on pairs of texts, with one target or several."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Mark, PageSection
-from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.texts.metrics import regression_metrics
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 from bert_tf.templates import figures
 
@@ -38,3 +38,17 @@ class RegressionPictures(TextPictures):
                 rows.vectors, rows.texts, given, predicted, marks, NOTE, note
             )
         return found
+
+
+class MultiTargetPictures(RegressionPictures):
+    """Pictures of a regression with several targets."""
+
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
+        subject, names = self.subject, self.subject.model.targets
+        explained = subject.explain(
+            [f"the number {name}" for name in names],
+            inputs,
+            lambda rows: subject.model(rows, training=False),
+        )
+        rows = [(name, [n]) for name, n in zip(names, output[0].numpy().tolist(), strict=True)]
+        return charts.table(("", "number"), rows), explained

@@ -1,4 +1,4 @@
-"""Metrics of predicted classes under GLUE's names."""
+"""Metrics of predicted classes and of predicted numbers under GLUE's names."""
 
 import numpy as np
 
@@ -25,5 +25,18 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
 
 def accuracy_and_loss(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """The `accuracy` and the `loss` of `classification_metrics`."""
-    metrics = classification_metrics(logits, labels)
-    return {name: metrics[name] for name in ("accuracy", "loss")}
+    found = classification_metrics(logits, labels)
+    return {"accuracy": found["accuracy"], "loss": found["loss"]}
+
+
+def regression_metrics(predictions: np.ndarray, targets: np.ndarray) -> dict[str, float]:
+    """`pearson` and `spearman`, 0 where all numbers are the same, and `loss`, the squared error."""
+    from scipy import stats
+
+    predictions, targets = predictions.astype(np.float64), targets.astype(np.float64)
+    is_flat = len(targets) < 2 or np.ptp(predictions) == 0 or np.ptp(targets) == 0
+    return {
+        "pearson": 0.0 if is_flat else float(stats.pearsonr(predictions, targets).statistic),
+        "spearman": 0.0 if is_flat else float(stats.spearmanr(predictions, targets).statistic),
+        "loss": float(np.mean((predictions - targets) ** 2)),
+    }
