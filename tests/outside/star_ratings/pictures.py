@@ -9,18 +9,16 @@ from bert_tf.interpret import sections
 from bert_tf.tasks.texts.pictures import DevRows, TextPictures
 from bert_tf.templates import macros
 
-_TEMPLATE = macros("star_ratings/stars.html")
-
 
 class StarPictures(TextPictures):
     """Pictures of a `StarRater`."""
 
     def answer(self, inputs: dict, output: tf.Tensor) -> tuple[Markup, list]:
         at_least = tf.sigmoid(output)[0].numpy()
-        names = [f"{n} stars or more" for n in range(2, len(at_least) + 2)]
         stars = 1 + int((at_least > 0.5).sum())
-        steps = [*zip(names, at_least.tolist(), strict=True)]
-        return _TEMPLATE.answer(self.subject.read_back(inputs), stars, steps), []
+        steps = [(f"{n} stars or more", each) for n, each in enumerate(at_least.tolist(), start=2)]
+        page = macros("star_ratings/stars.html")
+        return page.answer(self.subject.read_back(inputs), stars, steps), []
 
     def of_dev(self, rows: DevRows, marks: Sequence) -> list:
         found, given = ((each > 0).sum(axis=1) for each in (rows.outputs, rows.targets))

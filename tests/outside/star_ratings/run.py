@@ -34,6 +34,5 @@ class StarRating(Task):
         self, model: StarRater, predictions: np.ndarray, rows: Columns, folder: Path, name: str
     ) -> None:
         """Writes the reviews with the stars that are predicted."""
-        stars = 1 + (predictions > 0).sum(axis=1)
-        pairs = zip(stars, rows.column("review"), strict=True)
+        pairs = zip(1 + (predictions > 0).sum(axis=1), rows.column("review"), strict=True)
         write_text(folder / f"{name}.stars", "".join(f"{'*' * n} {text}\n" for n, text in pairs))
