@@ -196,6 +196,22 @@ def test_a_variable_of_keras_holds_another_and_its_optimizer_knows_it():
     assert compat.in_safe_mode() is None
 
 
+def test_variables_without_values_get_none_later():
+    made = []
+
+    def noting(make, **options):
+        made.append(options["shape"])
+        return make(**options)
+
+    with keras.StatelessScope(initialize_variables=False):
+        keras.Variable(keras.initializers.Zeros(), (2,))
+    with compat.without_values():
+        keras.Variable(keras.initializers.Zeros(), (3,))
+    with tf.variable_creator_scope(noting), keras.StatelessScope():
+        pass
+    assert made == [(2,)]
+
+
 def test_a_tokenizer_has_its_model():
     tokenizer = tensorflow_text.FastWordpieceTokenizer(["[UNK]", "a"], unknown_token="[UNK]")
     buffer = compat.wordpiece_model(tokenizer)
