@@ -76,8 +76,8 @@ def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
 
 @contextlib.contextmanager
 def without_values() -> Iterator[None]:
-    """In this scope models have variables without values. Keras notes each, for the end of the next
-    stateless scope to give all of them values, and has no public way to forget them.
+    """In this scope variables get no values; Keras's list of those that wait for some forgets them.
+    Keras would give them values at the end of the next stateless scope.
     """
     waiting = [*global_state.get_global_attribute("uninitialized_variables", [])]
     try:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.run import FinetuningRun
-from bert_tf.console import escaped, logger
+from bert_tf.console import Progress, escaped, logger
 from bert_tf.data import arrow
 from bert_tf.data.columns import Columns, is_text
 from bert_tf.encoder.config import EncoderConfig
@@ -151,13 +151,16 @@ def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
     sets = HashingVectorizer(analyzer="char", ngram_range=(5, 5), binary=True, lowercase=False)
     index = NearestNeighbors(n_neighbors=1, metric="cosine").fit(sets.transform(known))
     found: dict[str, dict[int, str]] = {"also in train": {}, "almost the same in train": {}}
-    with config_context(working_memory=256):  # MB
-        nearest = zip(*index.kneighbors(sets.transform(ours)), strict=True)
-    for row, (key, ((distance,), (other,))) in enumerate(zip(ours, nearest, strict=True)):
-        if key in place:
-            found["also in train"][row] = f" = {train.where(place[key])}"
-        elif distance <= 0.1:  # 1 less the cosine of their sets of five characters
-            found["almost the same in train"][row] = f" = {train.where(other)}"
+    with config_context(working_memory=256), Progress("comparing", len(ours), 0, "rows") as shown:
+        for start in range(0, len(ours), 256):
+            part = ours[start : start + 256]
+            nearest = zip(part, *index.kneighbors(sets.transform(part)), strict=True)
+            for row, (key, (distance,), (other,)) in enumerate(nearest, start):
+                if key in place:
+                    found["also in train"][row] = f" = {train.where(place[key])}"
+                elif distance <= 0.1:  # 1 less the cosine of their sets of five characters
+                    found["almost the same in train"][row] = f" = {train.where(other)}"
+            shown.update(start + len(part), line=True)
     return found
 
 

@@ -70,8 +70,6 @@ class MultiLabelClassifier(TextClassifier):
         dropout: float | None = None,
         multi_label: bool = True,
         thresholds: Mapping[str, float] | Sequence[float] | None = None,
-        pooling: str | Sequence[str] | None = None,
-        normalize: bool = False,
         abstain: None = None,
         **kwargs: Any,
     ):
@@ -83,7 +81,6 @@ class MultiLabelClassifier(TextClassifier):
             )
         self._given_thresholds = thresholds  # as they were given; None lets each `fit` find them
         self.thresholds: tuple[float, ...] | None = None  # in the order of the labels
-        kwargs |= {"pooling": pooling, "normalize": normalize}
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
     def name_classes(self, labels: Sequence[Any]) -> None:
