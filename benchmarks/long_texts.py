@@ -6,8 +6,8 @@ Two tasks, each with every way of `long_text` and every seed, from the same chec
 
 - `authors`: which author wrote an excerpt. Files are called Author_Title_Year.txt. Of each author
   with two novels or more, the oldest is trained on, and the next one is asked about.
-- `made`: random words of the vocabulary, the last of which is the label. Only a model that reads
-  the end of a text can learn it.
+- `made`: random words of the vocabulary, the last ten of which are the label. Only a model that
+  reads the end of a text can learn it.
 
 Each accuracy is written to DIR/results.json as soon as it is known, and a later run in the same
 folder computes what is missing. No times are measured.
@@ -65,7 +65,7 @@ def made(vocabulary: Sequence[str], words: int, rows: int) -> tuple[Rows, Rows]:
     def drawn(seed: int) -> Rows:
         source = random.Random(seed)
         return [
-            (" ".join([*source.choices(known, k=words - 1), label]), label)
+            (" ".join([*source.choices(known, k=words - 10), *[label] * 10]), label)
             for _ in range(rows)
             for label in _LABELS
         ]
