@@ -14,6 +14,8 @@ from bert_tf.errors import UserError
 from serving import bodies
 from tests.serve.served import HalfPlusTwo
 
+pytestmark = pytest.mark.end_to_end  # every family is exported for them
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "serving.md").read_text()
 SHOWN = re.findall(
     r"`POST (\S+)`\n\n```json\n(.*?)```\n\nreturns\n\n```json\n(.*?)```", PAGE, re.DOTALL
@@ -29,7 +31,6 @@ def form(value):
     return type(value).__name__
 
 
-@pytest.mark.end_to_end
 def test_the_page_shows_what_exports_answer(models):
     assert [url.rsplit("/")[-1] for url, *_ in SHOWN] == ["reviews:predict", "endings:predict"]
     for url, request, response in SHOWN:
