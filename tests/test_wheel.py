@@ -100,6 +100,7 @@ def test_the_source_distribution_is_the_whole_project(source, distributions):
     assert found - made == files_of(source, *FOLDERS) | {*FILES}
 
 
+@pytest.mark.end_to_end
 def test_the_wheel_holds_one_package_and_nothing_else(source, distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         found = set(archive.namelist())

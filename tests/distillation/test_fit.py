@@ -111,6 +111,7 @@ def distance(student, teacher, kind):
 KINDS = [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in FAMILIES]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_student_comes_close_to_its_teacher_without_labels(kind):
     teacher = model(kind)

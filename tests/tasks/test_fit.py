@@ -56,6 +56,7 @@ def fitted(observed):
     return model, history
 
 
+@pytest.mark.end_to_end
 def test_it_learns_the_labels_it_is_given(fitted):
     model, _ = fitted
     assert model.labels == ("bad", "good")
@@ -448,6 +449,7 @@ def test_under_a_strategy_the_result_is_the_same():
     assert found["answer"] == model.predict("the cat")["label"]
 
 
+@pytest.mark.end_to_end
 def test_questions():
     model = tiny.answerer()
     data = (tiny.QUESTIONS, tiny.CONTEXTS, tiny.ANSWERS)

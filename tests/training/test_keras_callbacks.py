@@ -89,6 +89,7 @@ def test_what_is_saved_is_the_model_with_its_optimizer(make, labels, tmp_path, r
     check_equal(last.optimizer.variables, model.optimizer.variables)
 
 
+@pytest.mark.end_to_end
 def test_a_schedule_moves_the_rate_and_the_best_weights_come_back(texts, tmp_path):
     # After two epochs that teach, steps so large that all is lost.
     rates = [RATE, RATE, 3.0, 3.0, 3.0, 3.0]

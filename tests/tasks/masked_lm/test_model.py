@@ -95,6 +95,7 @@ def test_weights_and_datasets_work_as_in_keras():
     assert len(model.predict(gaps, verbose=0)) == 3
 
 
+@pytest.mark.end_to_end
 def test_predict_gives_so_many_pieces_for_each_gap(learned):
     model, _ = learned
     found = model.predict(["the [MASK] sat", "[MASK] [MASK]"], verbose=0)

@@ -36,6 +36,7 @@ def trained(tmp_path_factory):
     return folder, runs.finetune(config, folder / "run")
 
 
+@pytest.mark.end_to_end
 def test_a_tagger_learns(trained):
     folder, metrics = trained
     run = folder / "run"
