@@ -76,8 +76,8 @@ def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
 
 @contextlib.contextmanager
 def without_values() -> Iterator[None]:
-    """In this scope variables get no values; Keras's list of those that wait for some forgets them.
-    Keras would give them values at the end of the next stateless scope.
+    """In this scope variables are made without values. Keras keeps a list of such variables, and
+    would give them values at the end of the next stateless scope; here the list forgets them.
     """
     waiting = [*global_state.get_global_attribute("uninitialized_variables", [])]
     try:

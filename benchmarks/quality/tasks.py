@@ -68,7 +68,9 @@ class QualityTask:
         folder: Path,
         recipe: Mapping[str, Any] = AS_TRANSFORMERS,
     ) -> list[str]:
-        """The settings of one run of bert_tf, on the data that `without_test` put in `folder`."""
+        """The settings of one run of bert_tf, on the data that `without_test` put in `folder`. The
+        recipe lies over the task's own settings of the section `train`.
+        """
         settings = {f"train.{key}": value for key, value in self.settings.items()}
         settings |= {"data.path": folder, "init.checkpoint": checkpoint, "train.seed": seed}
         settings |= {f"train.{key}": value for key, value in recipe.items()}

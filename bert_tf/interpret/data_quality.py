@@ -152,7 +152,7 @@ def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
     index = NearestNeighbors(n_neighbors=1, metric="cosine").fit(sets.transform(known))
     found: dict[str, dict[int, str]] = {"also in train": {}, "almost the same in train": {}}
     with config_context(working_memory=256), Progress("comparing", len(ours), 0, "rows") as shown:
-        for start in range(0, len(ours), 256):
+        for start in range(0, len(ours), 256):  # 256 rows at a time, in 256 MB of memory
             part = ours[start : start + 256]
             nearest = zip(part, *index.kneighbors(sets.transform(part)), strict=True)
             for row, (key, (distance,), (other,)) in enumerate(nearest, start):

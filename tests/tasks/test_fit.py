@@ -56,7 +56,6 @@ def fitted(observed):
     return model, history
 
 
-@pytest.mark.end_to_end
 def test_it_learns_the_labels_it_is_given(fitted):
     model, _ = fitted
     assert model.labels == ("bad", "good")

@@ -36,7 +36,6 @@ def trained(tmp_path_factory):
     return folder, runs.finetune(config, folder / "run")
 
 
-@pytest.mark.end_to_end
 def test_a_tagger_learns(trained):
     folder, metrics = trained
     run = folder / "run"
