@@ -21,7 +21,7 @@ from rich.table import Table
 
 from bert_tf.cli import command
 from bert_tf.encoder.config import POLICIES
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import LayerNorm
 
 _TOKENS = (20, 53, 424, 1696)
 _HIDDEN, _HEADS, _EPSILON = 768, 12, 1e-12

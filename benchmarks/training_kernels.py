@@ -30,8 +30,7 @@ from bert_tf.cli import command
 from bert_tf.encoder import activations, compiled
 from bert_tf.encoder.attention import attention_probabilities
 from bert_tf.encoder.config import POLICIES
-from bert_tf.encoder.dropout import Dropout
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import Dropout, LayerNorm
 from bert_tf.optimization import AdamW
 
 _TOKENS, _HIDDEN, _WORDS = 1024, 768, 30522

@@ -20,7 +20,7 @@ import keras
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.embeddings import Embeddings
 from bert_tf.encoder.encoder import Encoded, Encoder, Inputs
-from bert_tf.encoder.layer_norm import FUSED_EPSILON, FUSED_TYPES
+from bert_tf.encoder.layers import FUSED_EPSILON, FUSED_TYPES
 
 
 def can_fuse_norms(encoder: Encoder) -> bool:

@@ -8,7 +8,7 @@ once instead of on every call.
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 import numpy as np
@@ -84,6 +84,8 @@ class Form:
 
 class SharedModel:
     """A model, called as itself, which a graph holds once however many signatures call it."""
+
+    reads_rows: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model):
         self._model = model

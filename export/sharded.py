@@ -14,9 +14,8 @@ from bert_tf.encoder.attention import SelfAttention
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import LayerNorm, Linear
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.linear import Linear
 from bert_tf.export.fused_norms import unscale
 from bert_tf.export.precision import with_encoder
 

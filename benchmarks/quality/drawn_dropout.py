@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import TextClassifier
-from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layers import Dropout
 from bert_tf.encoder.layout import UnpaddedLayout
 from bert_tf.models.encoder_model import EncoderModel
 

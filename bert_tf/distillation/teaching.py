@@ -130,7 +130,7 @@ class Teaching:
         self, student: Any, x: Any, y: Any, taught: Answers, hard: OwnLoss, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
         """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
-        `taught` are the teacher's `answers`, and `sums` the batch's, see `EncoderModel.batch_sums`.
+        `taught` are the teacher's `answers`, and `sums` the batch's (`bert_tf.training.loop`).
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss

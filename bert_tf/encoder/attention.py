@@ -8,9 +8,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.compat import custom_gradient
-from bert_tf.encoder.dropout import Drawn, Dropout
+from bert_tf.encoder.layers import Drawn, Dropout, Linear
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.linear import Linear
 
 # Added to the score of a hidden key, whose probability is then exactly zero.
 _HIDDEN_KEY = -1e9

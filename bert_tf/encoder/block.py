@@ -7,10 +7,8 @@ import tensorflow as tf
 
 from bert_tf.encoder.attention import SelfAttention
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.dropout import Dropout
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import Dropout, LayerNorm, Linear
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.linear import Linear
 
 
 @keras.saving.register_keras_serializable("bert_tf")

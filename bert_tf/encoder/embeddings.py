@@ -6,9 +6,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.dropout import Dropout
-from bert_tf.encoder.layer_norm import LayerNorm
-from bert_tf.encoder.linear import Linear, truncated_normal
+from bert_tf.encoder.layers import Dropout, LayerNorm, Linear, truncated_normal
 
 
 @keras.saving.register_keras_serializable("bert_tf")

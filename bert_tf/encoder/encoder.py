@@ -17,8 +17,8 @@ from bert_tf.encoder.attention import padding_bias
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import POOLERS, EncoderConfig
 from bert_tf.encoder.embeddings import Embeddings
+from bert_tf.encoder.layers import Linear
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
-from bert_tf.encoder.linear import Linear
 from bert_tf.encoder.rematerialized import rematerialized
 from bert_tf.encoder.saving import freeze, frozen_layers, registered, registered_name
 from bert_tf.errors import UserError

@@ -13,8 +13,7 @@ from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.saving import freeze, frozen_layers
 from bert_tf.errors import UserError
-from bert_tf.training.accumulation import Gradients, accumulated
-from bert_tf.training.loop import update
+from bert_tf.training.loop import Gradients, accumulated, batch_sums, mean_loss, record_loss, update
 
 # Reductions of Keras's losses that are not means over rows.
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}
@@ -43,17 +42,12 @@ class EncoderModel(keras.Model):
         self.head = head
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
-        self.accumulation_steps = 1
+        self.accumulation_steps, self.rematerialize = 1, False
         # What is learnt from a teacher, and trained instead of the encoder's weights; see
         # `bert_tf.distillation.teaching` and `bert_tf.training.adapter`.
         self.teaching: Any = None
         self.adapter: Any = None
         self.updates: Any = None  # what an adapter has added to the weights
-
-    @property
-    def rematerialize(self) -> bool:
-        """Whether blocks compute their intermediates again for the gradient; see `compile`."""
-        return any(tower.rematerialize for tower in self.encoder.towers().values())
 
     @checked
     def compile(
@@ -72,7 +66,7 @@ class EncoderModel(keras.Model):
                 f"a loss with reduction {found.pop()!r} cannot be computed over parts of a batch; "
                 "remove the reduction"
             )
-        self.accumulation_steps = accumulation_steps
+        self.accumulation_steps, self.rematerialize = accumulation_steps, rematerialize
         for tower in self.encoder.towers().values():
             tower.rematerialize = rematerialize
         super().compile(*args, **kwargs)
@@ -185,9 +179,9 @@ class EncoderModel(keras.Model):
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
-        sums = self.batch_sums(y)
+        sums = batch_sums(self, y)
         loss = self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False)
-        self.record_loss(loss, sums)
+        record_loss(self, loss, sums)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def compute_metrics(
@@ -199,7 +193,7 @@ class EncoderModel(keras.Model):
         """The values of all metrics; the loss alone where the rows have no targets."""
         if self.teaching is None or self.teaching.has_metrics:
             return super().get_metrics_result()
-        return {"loss": _mean_loss(self).result()}
+        return {"loss": mean_loss(self).result()}
 
     def compute_loss(
         self,
@@ -210,17 +204,10 @@ class EncoderModel(keras.Model):
         training: bool = True,
     ) -> tf.Tensor:
         """This replica's share of the batch's loss; a subclass may compute another one here."""
-        return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
-
-    def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """What a batch's loss is divided by: `rows` and others, float32 sums over all replicas."""
-        sums = self.replica_sums(y)
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        return sums
+        return self.part_loss(x, y, y_pred, sample_weight, batch_sums(self, y))
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
+        """This replica's summands of `bert_tf.training.loop.batch_sums`."""
         return {"rows": _rows(y)}
 
     def part_loss(
@@ -251,11 +238,6 @@ class EncoderModel(keras.Model):
             )
         return self.compute_loss(x, y, y_pred, sample_weight, training=training)
 
-    def record_loss(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
-        """Adds this replica's share of a batch's loss to the mean that Keras reports."""
-        weight = sums["rows"] / _replicas()
-        _mean_loss(self).update_state(loss * _replicas(), sample_weight=weight)
-
     def get_config(self) -> dict[str, Any]:
         encoder = keras.saving.serialize_keras_object(self.encoder)
         own = {"encoder": encoder, "frozen": frozen_layers(self)}
@@ -284,11 +266,6 @@ def _is_built(model: keras.Model) -> bool:
 def _but_trained(model: keras.Model, variables: list[keras.Variable]) -> list[keras.Variable]:
     trained = {id(weight) for weight in model.trainable_weights}
     return [variable for variable in variables if id(variable) not in trained]
-
-
-def _mean_loss(model: keras.Model) -> keras.metrics.Mean:
-    """The mean of the loss that Keras reports; its own metric comes first."""
-    return next(metric for metric in model.metrics if metric.name == "loss")
 
 
 def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:

@@ -7,8 +7,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.layer_norm import LayerNorm
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import LayerNorm, Linear
 from bert_tf.errors import UserError
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 

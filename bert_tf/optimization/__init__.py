@@ -9,8 +9,13 @@ import keras
 from bert_tf.config.imported import Imported
 from bert_tf.config.train import TrainConfig
 from bert_tf.errors import UserError
-from bert_tf.optimization.adamw import LAMB, AdamW
-from bert_tf.optimization.base import BertOptimizer, ClippedOptimizer, OtherOptimizer
+from bert_tf.optimization.optimizers import (
+    LAMB,
+    AdamW,
+    BertOptimizer,
+    ClippedOptimizer,
+    OtherOptimizer,
+)
 from bert_tf.optimization.schedule import WarmupLinearDecay
 
 __all__ = ["LAMB", "AdamW", "WarmupLinearDecay", "make_optimizer", "values_of"]

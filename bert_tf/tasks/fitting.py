@@ -171,7 +171,7 @@ def fit(
         validation = _Validation(model, validation_data, size, verbose, validation_freq)
         options |= {"callbacks": _first(validation, callbacks), "validation_data": None}
     with _taught(model, teacher, distillation, labelled), _adapted(model, adapter):
-        if not model.is_compiled_by_user():
+        if not is_compiled_by_user(model):
             _compile_for(model, steps * epochs, learning_rate)
         try:
             return EncoderModel.fit(model, batches, shuffle=False, **options)
@@ -225,7 +225,7 @@ def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) 
         return
     with scope_of(model):
         teaching = Teaching(model, teacher, losses_of(distillation), labelled)
-    if model.is_compiled_by_user():
+    if is_compiled_by_user(model):
         teaching.check_compiled(model)
     try:
         # The training step has to be traced with the teacher, and afterwards without it.
@@ -257,7 +257,7 @@ def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
         logger.info(
             "the earlier adapter is now part of the weights; save_adapter saves the new one"
         )
-    optimizer = model.optimizer if model.is_compiled_by_user() else None
+    optimizer = model.optimizer if is_compiled_by_user(model) else None
     with scope_of(model):
         adapter = Adapter(model, lora)
         if optimizer is not None:
@@ -408,9 +408,14 @@ def check_ready(model: Any) -> None:
         )
 
 
+def is_compiled_by_user(model: Any) -> bool:
+    """Whether `compile` was called, which then decides how the model is trained."""
+    return model.compiled and not model._compiled_by_fit
+
+
 def check_not_compiled(model: Any, option: str, place: str) -> None:
     """Raises UserError if an option of `fit` has no use, since the user compiled the model."""
-    if model.is_compiled_by_user():
+    if is_compiled_by_user(model):
         raise UserError(
             f"{option} has no effect on a compiled model; give it to {place}, or remove it"
         )

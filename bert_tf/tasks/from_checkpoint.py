@@ -170,7 +170,7 @@ def built(
     make: Callable[..., Model] = cls
     try:
         model = make(encoder, tokenizer, **named, **known | dict(settings))
-        if not known and hasattr(cls, "of_embedder"):
+        if not known and hasattr(model, "of_embedder"):
             stored = description.settings
             model.of_embedder = {name: stored[name] for name in OF_VECTORS if name in stored}
         return model

@@ -21,10 +21,16 @@ TRUNCATE, HEAD_AND_TAIL, WINDOWS = "truncate", "head_and_tail", "windows"
 MAX, ATTENTION = "max", "attention"
 
 
-def set_up(model: Any, long_text: str, *of_windows: Any) -> None:
-    """Makes a model read long texts; `of_windows` are `window_pooling`, `stride`, `max_windows`."""
+def set_up(
+    model: Any,
+    long_text: str = TRUNCATE,
+    window_pooling: str | None = None,
+    stride: int | None = None,
+    max_windows: int | None = None,
+) -> None:
+    """Sets how a model reads long texts, and what it leaves out of them, its `cut`."""
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
-    for name, value in zip(LONG_TEXT[1:], of_windows, strict=True):
+    for name, value in zip(LONG_TEXT[1:], (window_pooling, stride, max_windows), strict=True):
         if value is not None and long_text != WINDOWS:
             raise UserError(f"{name} is for windows; set long_text to 'windows', or remove {name}")
         setattr(model, name, value)

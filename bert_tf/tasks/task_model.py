@@ -46,9 +46,8 @@ from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
 from bert_tf.data.mapped import joined
 from bert_tf.data.targets import Label, check_class_names, class_names
 from bert_tf.distillation.losses import Matched
-from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Dropout, Linear
 from bert_tf.errors import UserError
 from bert_tf.export import FORMATS, SAVED_MODEL, Inputs, misplaced
 from bert_tf.export.calibration import rows_of_texts
@@ -132,7 +131,6 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # Whether the ends of longer texts are cut off; other models read such texts in windows.
     cuts_texts: ClassVar[bool] = True
-    reads_rows: ClassVar[bool] = False  # as in `Network`
     # The arguments by which one call of `predict` differs from another: settings, which `export`
     # takes too, or arguments of `asked`.
     answer_options: ClassVar[tuple[str, ...]] = ()
@@ -149,23 +147,10 @@ class TaskModel(EncoderModel):
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
-    temperature: float = 1.0  # what logits are divided by where they become probabilities
-    abstain: float | None = None  # the least probability of an answer; below it there is none
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
     # Arguments that make a model of the class one of another family, which extends it.
     options: ClassVar[Mapping[str, str]] = {}
-    # The folder in which the next `examples` keeps tokenized rows; None is memory. See
-    # `mapped.joined`.
-    tokens: Path | None = None
-    pair: bool | None = False  # whether a row is two texts; None lets the first `fit` decide
-    # How longer texts are read, see `long_texts.set_up`, and what is cut off them.
-    long_text: str = long_texts.TRUNCATE
-    cut: Cut = "end"
-    window_pooling: str | None = None
-    stride: Any = None
-    max_windows: int | None = None
-
     # What `call` returns: logits of "classes", of which one is right, logits of "labels", of which
     # any number is right, or "values". It decides the loss, and what a student learns.
     predicts: ClassVar[Predicted | None] = None
@@ -196,6 +181,15 @@ class TaskModel(EncoderModel):
         self.pooled_width = encoder.config.output_size  # of the vector that the head reads
         self.labels = ()
         self.origin: Any = None
+        self.pair: bool | None = False  # whether a row is two texts; None lets `fit` decide
+        self.temperature = 1.0  # what logits are divided by where they become probabilities
+        self.abstain: float | None = None  # the least probability of an answer
+        # The folder in which the next `examples` keeps tokenized rows; None is memory. See
+        # `mapped.joined`.
+        self.tokens: Path | None = None
+        self.cut: Cut = "end"  # what is left out of longer texts
+        self.stride: Any = None
+        long_texts.set_up(self)
         # The default head, see `make_head`.
         self.dropout: Any = None
         self.classifier: Any = None
@@ -293,8 +287,10 @@ class TaskModel(EncoderModel):
     def settings(self) -> dict[str, Any]:
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
         own = {name: getattr(self, name) for name in self.setting_names}
-        changed = {name: getattr(self, name) for name in ("temperature", "abstain")}
-        own |= {n: value for n, value in changed.items() if value != getattr(TaskModel, n)}
+        if self.temperature != 1.0:
+            own["temperature"] = self.temperature
+        if self.abstain is not None:
+            own["abstain"] = self.abstain
         return own | long_texts.settings_of(self)
 
     def preprocessor(self) -> Preprocessor:
@@ -323,26 +319,7 @@ class TaskModel(EncoderModel):
         count = len(columns[0]) if columns else 0
         starts = range(0, count, _COUNTED)
         parts = ([column[start : start + _COUNTED] for column in columns] for start in starts)
-        return sum(map(self._count_cut, parts))
-
-    def _count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        is_read = long_texts.reader(self).reads
-        rows = [
-            [[*map(encoded, texts_in(each))] for each in row] for row in zip(*columns, strict=True)
-        ]
-
-        def most(texts: list[bytes], size: Callable[[bytes], int]) -> int:
-            return max(map(size, texts), default=0)
-
-        # A text has no more pieces than bytes.
-        rows = [row for row in rows if not is_read([most(texts, len) for texts in row])]
-        texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
-        pieces: dict[bytes, int] = {}
-        for start in range(0, len(texts), _CHUNK):
-            chunk = texts[start : start + _CHUNK]
-            counts = self.tokenizer.tokenize(chunk).row_lengths().numpy()
-            pieces |= zip(chunk, counts.tolist(), strict=True)
-        return sum(not is_read([most(texts, pieces.__getitem__) for texts in row]) for row in rows)
+        return sum(_count_cut(self, part) for part in parts)
 
     @property
     def unread(self) -> str:
@@ -555,9 +532,6 @@ class TaskModel(EncoderModel):
             group_by_length=self.group_by_length,
             shuffle=shuffle,
         )
-
-    def is_compiled_by_user(self) -> bool:
-        return self.compiled and not self._compiled_by_fit
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
         inputs.check_batched(dataset, "x")
@@ -1165,6 +1139,24 @@ def head_dropout(model: TaskModel, rate: float | None) -> Dropout:
     if rate is None:
         rate = model.encoder.config.hidden_dropout_prob
     return Dropout(rate, name="dropout", dtype=model.dtype_policy)
+
+
+def _count_cut(model: TaskModel, columns: Sequence[Sequence[Any]]) -> int:
+    is_read = long_texts.reader(model).reads
+    rows = [[[*map(encoded, texts_in(each))] for each in row] for row in zip(*columns, strict=True)]
+
+    def most(texts: list[bytes], size: Callable[[bytes], int]) -> int:
+        return max(map(size, texts), default=0)
+
+    # A text has no more pieces than bytes.
+    rows = [row for row in rows if not is_read([most(texts, len) for texts in row])]
+    texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
+    pieces: dict[bytes, int] = {}
+    for start in range(0, len(texts), _CHUNK):
+        chunk = texts[start : start + _CHUNK]
+        counts = model.tokenizer.tokenize(chunk).row_lengths().numpy()
+        pieces |= zip(chunk, counts.tolist(), strict=True)
+    return sum(not is_read([most(texts, pieces.__getitem__) for texts in row]) for row in rows)
 
 
 def asked_columns(cls: type[TaskModel], model: Answers) -> tuple[Column, ...]:

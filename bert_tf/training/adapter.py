@@ -17,8 +17,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.peft import Pair, Updates, of_head
 from bert_tf.config.train import LoraConfig
 from bert_tf.encoder.block import TransformerBlock
-from bert_tf.encoder.dropout import Dropout
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Dropout, Linear
 from bert_tf.errors import UserError
 
 # The variables A and B for each equal part of a kernel's columns; None for one without an update.

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from bert_tf.compat import prepare_fit
 from bert_tf.config.train import TrainConfig
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
-from bert_tf.training.accumulation import Gradients
 from bert_tf.training.callbacks import Callbacks, Named, OthersFailed
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
@@ -29,11 +28,14 @@ from bert_tf.training.preemption import Preemption
 from bert_tf.training.strategies import divided
 from bert_tf.training.tensorboard import Scalars
 
+# The gradient of each weight, and the loss, of a batch or of a part of it.
+Gradients = tuple[list[tf.Tensor], tf.Tensor]
+
 
 def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
     """One update of the weights from one batch, on each device from its rows; returns metrics."""
     batch = keras.utils.unpack_x_y_sample_weight(data)
-    sums = model.batch_sums(batch[1])  # over all devices; losses are divided by them
+    sums = batch_sums(model, batch[1])  # over all devices; losses are divided by them
     weights = [weight.value for weight in model.trainable_weights]
 
     def gradients_of(rows: Any) -> Gradients:
@@ -61,8 +63,28 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
     # Sums the gradients over the devices, clips the sum, counts it if it is not finite, and moves
     # the weights: `BertOptimizer.update_all`.
     model.optimizer.apply_gradients(zip(gradients, model.trainable_weights, strict=True))
-    model.record_loss(loss, sums)
+    record_loss(model, loss, sums)
     return model.get_metrics_result()
+
+
+def batch_sums(model: Any, y: Any) -> dict[str, tf.Tensor]:
+    """What a batch's loss is divided by: `rows` and others, float32 sums over all replicas."""
+    sums = model.replica_sums(y)
+    context = tf.distribute.get_replica_context()
+    if context is not None and context.num_replicas_in_sync > 1:
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+    return sums
+
+
+def record_loss(model: Any, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
+    """Adds this replica's share of a batch's loss to the mean that Keras reports."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    mean_loss(model).update_state(loss * replicas, sample_weight=sums["rows"] / replicas)
+
+
+def mean_loss(model: keras.Model) -> keras.metrics.Mean:
+    """The mean of the loss that Keras reports; its own metric comes first."""
+    return next(metric for metric in model.metrics if metric.name == "loss")
 
 
 @dataclasses.dataclass(eq=False)
@@ -251,3 +273,82 @@ def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:
         return amount
 
     return tokens
+
+
+# A loop that makes one pass at a time; by default, TensorFlow runs ten at a time.
+_loop = functools.partial(tf.while_loop, parallel_iterations=1)
+
+
+def accumulated(
+    gradients_of: Callable[[Any], Gradients],
+    batch: Any,
+    parts: int,
+    weights: list[tf.Variable],
+    unrolled: bool = False,
+) -> Gradients:
+    """The sums of `gradients_of` over parts of the batch. Rows are dealt out in turn, so that every
+    part is a fair sample; the first parts may have one row more. An `unrolled` graph has no loop,
+    since in a loop XLA cannot find the size of a part if the batch size is unknown.
+
+    Keras's own accumulation, over several calls, fails under `MirroredStrategy`, its schedule
+    advances with every part, and a loss that divides by a sum of weights becomes a mean of ratios.
+    """
+    if parts == 1:
+        return gradients_of(batch)
+
+    def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
+        gradients, loss = gradients_of(_part(batch, part, parts))
+        pairs = zip(sums, gradients, strict=True)
+        sums = [so_far + tf.convert_to_tensor(gradient) for so_far, gradient in pairs]
+        return part + 1, sums, total + loss
+
+    sums, loss = [tf.zeros_like(weight) for weight in weights], tf.constant(0.0)
+    if unrolled:
+        for part in range(parts):
+            _, sums, loss = add_part(part, sums, loss)
+    else:
+        start = (tf.constant(0), sums, loss)
+        _, sums, loss = _loop(lambda part, *_: part < parts, add_part, start)
+    return sums, loss
+
+
+def in_parts(
+    compute: Callable[[Any], tf.Tensor],
+    batch: Any,
+    parts: int,
+    shape: Sequence[int | None],
+    unrolled: bool = False,
+) -> tf.Tensor:
+    """What `compute` gives for the parts of `accumulated`, float32 [batch, ...], in row order.
+    `shape` is that of the result of a part, [rows, ...], as far as it is known.
+    """
+    if unrolled:
+        found = tf.concat([compute(_part(batch, part, parts)) for part in range(parts)], axis=0)
+    else:
+        results = tf.TensorArray(tf.float32, parts, infer_shape=False, element_shape=shape)
+
+        def add_part(part: tf.Tensor, results: tf.TensorArray) -> tuple:
+            return part + 1, results.write(part, compute(_part(batch, part, parts)))
+
+        start = (tf.constant(0), results)
+        found = _loop(lambda part, _: part < parts, add_part, start)[1].concat()
+    rows = tf.shape(found)[0]
+    order = tf.concat([_part(tf.range(rows), part, parts) for part in range(parts)], axis=0)
+    return tf.gather(found, tf.math.invert_permutation(order))
+
+
+def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:
+    """Rows part, part + parts, … of [batch, ...]; static shapes stay static, as XLA needs them."""
+
+    def every(rows: tf.Tensor | None) -> tf.Tensor | None:
+        if rows is None:
+            return None
+        size = rows.shape[0]
+        if size is not None and size % parts == 0:
+            count = size // parts
+        else:
+            # A replica's share of the last batch may even have fewer rows than there are parts.
+            count = (tf.shape(rows)[0] - part + parts - 1) // parts
+        return tf.gather(rows, tf.range(count) * parts + part)
+
+    return tf.nest.map_structure(every, batch)

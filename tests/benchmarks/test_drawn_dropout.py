@@ -11,8 +11,8 @@ from benchmarks.quality import drawn_dropout
 from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from bert_tf import QuestionAnswerer, TextClassifier, TokenClassifier
 from bert_tf.checkpoints import reading
-from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layers import Dropout
 from bert_tf.tasks import from_checkpoint
 from tests import tiny
 

@@ -15,9 +15,8 @@ import tensorflow as tf
 from bert_tf.encoder.attention import attention_probabilities, bias_of
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import LayerNorm, Linear, truncated_normal
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.linear import Linear, truncated_normal
 
 GLOBAL_EVERY = 3
 GLOBAL_THETA, LOCAL_THETA = 160_000.0, 10_000.0

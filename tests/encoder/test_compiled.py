@@ -7,8 +7,7 @@ import tensorflow as tf
 from bert_tf import Encoder
 from bert_tf.compat import layers_below
 from bert_tf.encoder import activations, compiled
-from bert_tf.encoder.dropout import Drawn, Dropout
-from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layers import Drawn, Dropout, LayerNorm
 from tests import tiny
 
 WIDTH = 256

@@ -8,10 +8,8 @@ import tensorflow as tf
 from bert_tf.encoder.attention import SelfAttention
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.layer_norm import LayerNorm
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Dropout, LayerNorm, Linear
 from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import MaskedLMHead
 from tests import tiny

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf import Encoder
 from bert_tf.compat import layers_below
 from bert_tf.encoder.ablations import encoder_for
-from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layers import Dropout
 from tests import tiny
 
 RATES = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.3}

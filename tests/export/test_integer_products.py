@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.asking.session import SessionModel
 from bert_tf.encoder.encoder import INPUTS, Encoder
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Linear
 from bert_tf.errors import UserError
 from bert_tf.export import integer_products
 from bert_tf.export.precision import copied

@@ -19,8 +19,8 @@ from bert_tf import (
     TextEmbedder,
     TextRegressor,
 )
-from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layers import Dropout
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 from bert_tf.tasks.reranking.losses import LOSSES

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Linear
 from bert_tf.optimization import LAMB, AdamW
 
 STEPS = 5

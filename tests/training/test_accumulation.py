@@ -5,7 +5,7 @@ import time
 import pytest
 import tensorflow as tf
 
-from bert_tf.training.accumulation import accumulated, in_parts
+from bert_tf.training.loop import accumulated, in_parts
 
 PARTS = 4
 

@@ -22,7 +22,7 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
 from bert_tf.tasks.embedding.losses import CosineRegression
 from bert_tf.tasks.embedding.model import TextEmbedder
-from bert_tf.tasks.fitting import random_seed, scored, validation_rows
+from bert_tf.tasks.fitting import is_compiled_by_user, random_seed, scored, validation_rows
 
 # setfit's defaults, with PyTorch's optimizer.
 _RECIPE = FinetuningTrain(
@@ -71,7 +71,7 @@ def train(
     for name, value in others.items():
         if value is not None:
             raise UserError(f"{name} has no effect with few_shot; remove it")
-    if model.is_compiled_by_user():
+    if is_compiled_by_user(model):
         raise UserError("few_shot has an optimizer of its own; do not compile the model")
     if isinstance(x, tuple | tf.data.Dataset) or inputs.is_for_keras(x):
         raise UserError("few_shot compares single texts; give a list of them, and their labels")

@@ -85,8 +85,6 @@ class TextClassifier(TaskModel):
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
     answer_options: ClassVar[tuple[str, ...]] = ("abstain",)
-    # The vectors of the embedder that the model was opened from, which `few_shot` reads.
-    of_embedder: Mapping[str, Any] = {}
 
     @checked
     def __init__(
@@ -112,6 +110,8 @@ class TextClassifier(TaskModel):
         with_pooler = "pooled" in embedder.poolings(pooling or "pooled")
         super().__init__(encoder, tokenizer, head, max_length, with_pooler, **kwargs)
         self.pair, self.temperature, self.abstain = pair, temperature, abstain
+        # The vectors of the embedder that the model was opened from, which `few_shot` reads.
+        self.of_embedder: Mapping[str, Any] = {}
         self.read_vectors(pooling, normalize)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)
         self.make_head(None, "classifier", dropout)

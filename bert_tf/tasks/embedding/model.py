@@ -35,13 +35,13 @@ from bert_tf.tasks.embedding.pooling import (
     pool,
     without_prompt,
 )
-from bert_tf.tasks.fitting import check_not_compiled
+from bert_tf.tasks.fitting import check_not_compiled, is_compiled_by_user
 from bert_tf.tasks.task_model import Asked, TaskModel
 from bert_tf.tasks.texts.metrics import regression_metrics
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
-from bert_tf.training.accumulation import Gradients, accumulated, in_parts
+from bert_tf.training.loop import Gradients, accumulated, batch_sums, in_parts
 
 # How many texts of a `fit` the ranges of int8 are found on.
 _CALIBRATED = 1000
@@ -398,7 +398,7 @@ class TextEmbedder(TaskModel):
                 both = self.optimizer.scale_loss(learned) + of_vectors
             return tape.gradient(both, weights, unconnected_gradients="zero"), learned
 
-        sums = self.batch_sums(y)
+        sums = batch_sums(self, y)
         rows = x, y, tape.gradient(scaled, vectors)
         gradients, learned = accumulated(again, rows, parts, weights, unrolled)
         return gradients, loss + learned
@@ -509,7 +509,7 @@ class TextEmbedder(TaskModel):
 
     def _loss_now(self) -> EmbeddingLoss:
         """The loss of the training that begins."""
-        if self.is_compiled_by_user():
+        if is_compiled_by_user(self):
             return self.loss
         return self._loss_of_fit or DEFAULTS[self._form]()
 

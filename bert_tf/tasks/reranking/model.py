@@ -17,7 +17,7 @@ from bert_tf.export.service import Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks import long_texts
-from bert_tf.tasks.fitting import check_not_compiled
+from bert_tf.tasks.fitting import check_not_compiled, is_compiled_by_user
 from bert_tf.tasks.reranking import candidates
 from bert_tf.tasks.reranking.losses import ACTIVATIONS, BinaryCrossEntropyLoss, RankingLoss, loss_of
 from bert_tf.tasks.texts.groups import GroupModel, alike_where_equal
@@ -119,7 +119,7 @@ class Reranker(GroupModel):
         return {"loss": self._next_loss or BinaryCrossEntropyLoss()}
 
     def _loss_to_learn(self) -> Any:
-        return self.loss if self.is_compiled_by_user() else self.own_losses()["loss"]
+        return self.loss if is_compiled_by_user(self) else self.own_losses()["loss"]
 
     def _decide_loss(self, are_lists: bool) -> Any:
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""

@@ -19,7 +19,7 @@ from bert_tf.data.columns import Column, Columns, GroupColumn, TextColumn, as_li
 from bert_tf.data.mapped import joined
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
-from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.layers import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_scores
 from bert_tf.export.service import Signature, Tensors, strings
