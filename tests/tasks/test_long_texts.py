@@ -278,6 +278,8 @@ def test_memory_is_bounded_by_chunks_of_windows():
     class Watched:
         """A network that notes how many windows it is given at a time."""
 
+        reads_rows = False
+
         def function(self, compute):
             def watched(inputs):
                 if isinstance(inputs, dict) and "input_mask" in inputs:

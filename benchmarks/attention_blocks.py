@@ -1,0 +1,161 @@
+"""Attention of long rows in blocks of heads whose scores stay in the cache, compared with ours.
+
+    python -m benchmarks.attention_blocks --precision float32
+
+A block is some heads of one row: two products and a softmax, in a loop that makes one pass at a
+time, so that only the scores of one block are in memory. The gradient computes the scores of a
+block again. The table has milliseconds of one layer's attention of BERT-base's shape, in turns.
+"""
+
+import argparse
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+from bert_tf.cli import command
+from bert_tf.encoder.attention import attention_probabilities, padding_bias
+from bert_tf.encoder.config import POLICIES
+
+_HEADS, _SIZE = 12, 64
+_SHAPES = ((8, 128), (1, 512), (4, 384), (4, 512))
+_BLOCKS = (1, 2, 4, 12)  # heads of a block
+_ROUNDS, _STEPS = 8, 3
+
+# query, key and value, each [batch, heads, row_len, head_size], and the bias -> mixed values.
+Way = Callable[..., tf.Tensor]
+
+
+def main() -> int:
+    """Prints the table; returns the exit code, see `bert_tf.cli.command`."""
+    parser = command.module_parser("benchmarks.attention_blocks", __doc__)
+    parser.add_argument("--precision", choices=POLICIES, default="float32")
+    parser.add_argument("--threads", type=int, default=2)
+    return command.run("attention_blocks", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    dtype = tf.dtypes.as_dtype(arguments.precision)
+    table = Table("rows x tokens", "pass", "ours, ms", *(f"blocks of {n}, ms" for n in _BLOCKS))
+    for batch, length in _SHAPES:
+        for name, makes_gradient in (("forward", False), ("forward, backward", True)):
+            ways = [_ours(makes_gradient), *(_in_blocks(heads) for heads in _BLOCKS)]
+            given = _inputs(batch, length, dtype)
+            steps = [_step(way, makes_gradient) for way in ways]
+            found = [f"{1000 * seconds:.2f}" for seconds in _in_turns(steps, given)]
+            table.add_row(f"{batch} x {length}", name, *found)
+    Console(width=110).print(table)
+
+
+def _inputs(batch: int, length: int, dtype: tf.DType) -> list[tf.Tensor]:
+    shape = [batch, _HEADS, length, _SIZE]
+    found = [tf.cast(tf.random.stateless_normal(shape, [0, n]), dtype) for n in range(3)]
+    return [*found, padding_bias(tf.ones([batch, length], tf.bool))]
+
+
+def _ours(for_gradient: bool) -> Way:
+    def attention(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(attention_probabilities(query, key, bias, for_gradient), value)
+
+    return attention
+
+
+def _in_blocks(heads: int) -> Way:
+    """Attention of `heads` heads at a time."""
+
+    def blocks(x: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(x)
+        return tf.reshape(x, [-1, heads, shape[2], _SIZE])
+
+    def loop(
+        count: tf.Tensor, block: Callable[[tf.Tensor], list[tf.Tensor]], dtype: tf.DType, size: int
+    ) -> list[tf.Tensor]:
+        arrays = [
+            tf.TensorArray(dtype, count, element_shape=[heads, None, _SIZE]) for _ in range(size)
+        ]
+
+        def body(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
+            found = zip(arrays, block(i), strict=True)
+            return i + 1, *(array.write(i, each) for array, each in found)
+
+        start = (tf.constant(0), *arrays)
+        _, *arrays = tf.while_loop(lambda i, *_: i < count, body, start, parallel_iterations=1)
+        return [array.stack() for array in arrays]
+
+    def probabilities(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        scores = tf.matmul(query, key, transpose_b=True) * (1.0 / math.sqrt(_SIZE))
+        return tf.nn.softmax(scores + tf.cast(bias, scores.dtype))
+
+    @tf.custom_gradient
+    def attention(
+        query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable]:
+        shape, each_row = tf.shape(query), _HEADS // heads
+        q, k, v = map(blocks, (query, key, value))
+        count = tf.shape(q)[0]
+
+        def one(i: tf.Tensor) -> list[tf.Tensor]:
+            return [tf.matmul(probabilities(q[i], k[i], bias[i // each_row]), v[i])]
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
+            g = blocks(upstream)
+
+            def back(i: tf.Tensor) -> list[tf.Tensor]:
+                shares = probabilities(q[i], k[i], bias[i // each_row])
+                weighted = shares * tf.matmul(g[i], v[i], transpose_b=True)
+                of_scores = weighted - shares * tf.reduce_sum(weighted, axis=-1, keepdims=True)
+                of_scores *= 1.0 / math.sqrt(_SIZE)
+                return [
+                    tf.matmul(of_scores, k[i]),
+                    tf.matmul(of_scores, q[i], transpose_a=True),
+                    tf.matmul(shares, g[i], transpose_a=True),
+                ]
+
+            found = loop(count, back, query.dtype, 3)
+            return *(tf.reshape(each, shape) for each in found), None
+
+        return tf.reshape(loop(count, one, query.dtype, 1)[0], shape), gradient
+
+    return attention
+
+
+def _step(way: Way, makes_gradient: bool) -> Callable[..., list[tf.Tensor]]:
+    @tf.function(autograph=False)
+    def step(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> list:
+        if not makes_gradient:
+            return [way(query, key, value, bias)]
+        with tf.GradientTape() as tape:
+            tape.watch([query, key, value])
+            mixed = way(query, key, value, bias)
+        return [mixed, *tape.gradient(mixed, [query, key, value], mixed)]
+
+    return step
+
+
+def _in_turns(steps: list[Callable[..., list[tf.Tensor]]], given: list[tf.Tensor]) -> list[float]:
+    """Seconds of a step of each, the median; all must give the same."""
+    first, *others = [step(*given) for step in steps]
+    for other in others:
+        for one, same in zip(first, other, strict=True):
+            one, same = tf.cast(one, tf.float32), tf.cast(same, tf.float32)
+            tf.debugging.assert_near(one, same, rtol=0.05, atol=0.02)
+    seconds: list[list[float]] = [[] for _ in steps]
+    for number in range(_ROUNDS + 1):
+        for step, taken in zip(steps, seconds, strict=True):
+            for _ in range(_STEPS):
+                began = time.perf_counter()
+                step(*given)[0].numpy()
+                if number:  # the first turn warms up
+                    taken.append(time.perf_counter() - began)
+    return [statistics.median(taken) for taken in seconds]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
