@@ -10,8 +10,6 @@ blocks, ModernBERT's over BERT's. Less than 1 means that ModernBERT's blocks are
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +17,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import medians
 from bert_tf.cli import command
 from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import LAYOUTS, Encoder
@@ -98,16 +97,12 @@ def _training_step(encoder: Encoder) -> Callable:
 
 
 def _in_turns(calls: list[Callable], inputs: dict[str, tf.Tensor]) -> list[float]:
-    """The median seconds of each call, which take turns; the first call of each is not timed."""
-    for call in calls:
-        call(inputs)
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(_ROUNDS):
-        for call, of_call in zip(calls, times, strict=True):
-            begin = time.perf_counter()
-            call(inputs).numpy()
-            of_call.append(time.perf_counter() - begin)
-    return [statistics.median(each) for each in times]
+    """The median seconds of each call."""
+
+    def step(call: Callable) -> Callable[[], object]:
+        return lambda: call(inputs).numpy()
+
+    return medians([*map(step, calls)], _ROUNDS)
 
 
 if __name__ == "__main__":

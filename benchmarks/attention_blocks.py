@@ -9,15 +9,15 @@ block again. The table has milliseconds of one layer's attention of BERT-base's 
 
 import argparse
 import math
-import statistics
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import medians
 from bert_tf.cli import command
 from bert_tf.encoder.attention import attention_probabilities, padding_bias
 from bert_tf.encoder.config import POLICIES
@@ -71,59 +71,46 @@ def _in_blocks(heads: int) -> Way:
     """Attention of `heads` heads at a time."""
 
     def blocks(x: tf.Tensor) -> tf.Tensor:
-        shape = tf.shape(x)
-        return tf.reshape(x, [-1, heads, shape[2], _SIZE])
-
-    def loop(
-        count: tf.Tensor, block: Callable[[tf.Tensor], list[tf.Tensor]], dtype: tf.DType, size: int
-    ) -> list[tf.Tensor]:
-        arrays = [
-            tf.TensorArray(dtype, count, element_shape=[heads, None, _SIZE]) for _ in range(size)
-        ]
-
-        def body(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
-            found = zip(arrays, block(i), strict=True)
-            return i + 1, *(array.write(i, each) for array, each in found)
-
-        start = (tf.constant(0), *arrays)
-        _, *arrays = tf.while_loop(lambda i, *_: i < count, body, start, parallel_iterations=1)
-        return [array.stack() for array in arrays]
-
-    def probabilities(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        scores = tf.matmul(query, key, transpose_b=True) * (1.0 / math.sqrt(_SIZE))
-        return tf.nn.softmax(scores + tf.cast(bias, scores.dtype))
+        return tf.reshape(x, [-1, heads, tf.shape(x)[2], _SIZE])
 
     @tf.custom_gradient
     def attention(
         query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor
     ) -> tuple[tf.Tensor, Callable]:
-        shape, each_row = tf.shape(query), _HEADS // heads
-        q, k, v = map(blocks, (query, key, value))
-        count = tf.shape(q)[0]
+        bias = tf.repeat(bias, _HEADS // heads, axis=0)  # one for each block
+        given = (*map(blocks, (query, key, value)), bias)
 
-        def one(i: tf.Tensor) -> list[tf.Tensor]:
-            return [tf.matmul(probabilities(q[i], k[i], bias[i // each_row]), v[i])]
+        def mixed(block: Sequence[tf.Tensor]) -> tf.Tensor:
+            q, k, v, b = block
+            return tf.matmul(attention_probabilities(q, k, b, for_gradient=False), v)
+
+        def gradients(block: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+            q, k, v, b, upstream = block
+            shares = attention_probabilities(q, k, b, for_gradient=False)
+            weighted = shares * tf.matmul(upstream, v, transpose_b=True)
+            of_scores = weighted - shares * tf.reduce_sum(weighted, axis=-1, keepdims=True)
+            of_scores *= 1.0 / math.sqrt(_SIZE)
+            of_key = tf.matmul(of_scores, q, transpose_a=True)
+            of_value = tf.matmul(shares, upstream, transpose_a=True)
+            return tf.matmul(of_scores, k), of_key, of_value
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
-            g = blocks(upstream)
+            found = _loop(gradients, (*given, blocks(upstream)), (query.dtype,) * 3)
+            return *(tf.reshape(each, tf.shape(query)) for each in found), None
 
-            def back(i: tf.Tensor) -> list[tf.Tensor]:
-                shares = probabilities(q[i], k[i], bias[i // each_row])
-                weighted = shares * tf.matmul(g[i], v[i], transpose_b=True)
-                of_scores = weighted - shares * tf.reduce_sum(weighted, axis=-1, keepdims=True)
-                of_scores *= 1.0 / math.sqrt(_SIZE)
-                return [
-                    tf.matmul(of_scores, k[i]),
-                    tf.matmul(of_scores, q[i], transpose_a=True),
-                    tf.matmul(shares, g[i], transpose_a=True),
-                ]
-
-            found = loop(count, back, query.dtype, 3)
-            return *(tf.reshape(each, shape) for each in found), None
-
-        return tf.reshape(loop(count, one, query.dtype, 1)[0], shape), gradient
+        return tf.reshape(_loop(mixed, given, query.dtype), tf.shape(query)), gradient
 
     return attention
+
+
+def _loop(function: Callable, blocks: Sequence[tf.Tensor], dtypes: Any) -> Any:
+    """What a function gives for each block, one after the other."""
+    return tf.map_fn(
+        lambda i: function([each[i] for each in blocks]),
+        tf.range(tf.shape(blocks[0])[0]),
+        fn_output_signature=dtypes,
+        parallel_iterations=1,
+    )
 
 
 def _step(way: Way, makes_gradient: bool) -> Callable[..., list[tf.Tensor]]:
@@ -146,15 +133,11 @@ def _in_turns(steps: list[Callable[..., list[tf.Tensor]]], given: list[tf.Tensor
         for one, same in zip(first, other, strict=True):
             one, same = tf.cast(one, tf.float32), tf.cast(same, tf.float32)
             tf.debugging.assert_near(one, same, rtol=0.05, atol=0.02)
-    seconds: list[list[float]] = [[] for _ in steps]
-    for number in range(_ROUNDS + 1):
-        for step, taken in zip(steps, seconds, strict=True):
-            for _ in range(_STEPS):
-                began = time.perf_counter()
-                step(*given)[0].numpy()
-                if number:  # the first turn warms up
-                    taken.append(time.perf_counter() - began)
-    return [statistics.median(taken) for taken in seconds]
+
+    def called(step: Callable[..., list[tf.Tensor]]) -> Callable[[], object]:
+        return lambda: step(*given)[0].numpy()
+
+    return medians([*map(called, steps)], _ROUNDS, _STEPS)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ measures the speed of BERT-base with random weights, none of whose products has 
 """
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import medians
 from benchmarks.speed import inputs
 from bert_tf.cli import command
 from bert_tf.config.run import FinetuningRun
@@ -88,17 +87,9 @@ def _rates(served: dict[str, ServedModel]) -> dict[str, list[str]]:
     """Rows a second of each shape."""
     found: dict[str, list[str]] = {kind: [] for kind in served}
     for batch, length in _SHAPES:
-        steps = {kind: _encoding(each, batch, length) for kind, each in served.items()}
-        seconds: dict[str, list[float]] = {kind: [] for kind in served}
-        for number in range(_ROUNDS + 1):
-            for kind, step in steps.items():
-                for _ in range(_STEPS):
-                    began = time.perf_counter()
-                    step()
-                    if number:  # the first turn warms up
-                        seconds[kind].append(time.perf_counter() - began)
-        for kind, each in seconds.items():
-            found[kind].append(f"{batch / statistics.median(each):.2f}")
+        steps = [_encoding(each, batch, length) for each in served.values()]
+        for kind, seconds in zip(served, medians(steps, _ROUNDS, _STEPS), strict=True):
+            found[kind].append(f"{batch / seconds:.2f}")
     return found
 
 

@@ -9,9 +9,8 @@ has microseconds of a call for several numbers of tokens, in turns, ours first.
 """
 
 import argparse
-import statistics
+import functools
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +18,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import medians
 from bert_tf.cli import command
 from bert_tf.encoder.config import POLICIES
 from bert_tf.encoder.layers import LayerNorm
@@ -101,15 +101,8 @@ def _in_turns(ways: tuple[Way, Way], x: tf.Tensor) -> list[float]:
     one, other = (tf.cast(way(x), tf.float32) for way in ways)
     tf.debugging.assert_near(one, other, rtol=0.02, atol=0.02)
     repeated = [_repeated(way, x) for way in ways]
-    seconds: list[list[float]] = [[] for _ in ways]
-    for number in range(_ROUNDS + 1):
-        for step, taken in zip(repeated, seconds, strict=True):
-            for _ in range(_STEPS):
-                began = time.perf_counter()
-                step(*[x] * _REPEATED)
-                if number:  # the first turn warms up
-                    taken.append(time.perf_counter() - began)
-    return [statistics.median(taken) / _REPEATED * 1e6 for taken in seconds]
+    steps = [functools.partial(step, *[x] * _REPEATED) for step in repeated]
+    return [each / _REPEATED * 1e6 for each in medians(steps, _ROUNDS, _STEPS)]
 
 
 def _repeated(way: Way, x: tf.Tensor) -> Callable[..., tf.Tensor]:

@@ -13,9 +13,7 @@ eight in a graph.
 """
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -26,6 +24,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import medians
 from bert_tf.cli import command
 from bert_tf.encoder import activations, compiled
 from bert_tf.encoder.attention import attention_probabilities
@@ -57,7 +56,7 @@ def _work(arguments: argparse.Namespace) -> None:
     for repeated, part in ((_REPEATED, pieces), (1, _updates())):
         for piece, ways in part:
             (first, one), (second, other) = ways.items()
-            times = [each / repeated for each in _in_turns(one, other)]
+            times = [1e3 * each / repeated for each in medians((one, other), _ROUNDS, warm_up=2)]
             table.add_row(piece, first, f"{times[0]:.2f}", second, f"{times[1]:.2f}")
     Console(width=110).print(table)
 
@@ -199,18 +198,6 @@ def _repeated(function: Way, inputs: list[tf.Tensor]) -> Way:
 
     step = tf.function(calls, autograph=False).get_concrete_function(*inputs * _REPEATED)
     return lambda: step(*inputs * _REPEATED)
-
-
-def _in_turns(*ways: Way) -> list[float]:
-    """The median milliseconds of a call of each."""
-    seconds: list[list[float]] = [[] for _ in ways]
-    for number in range(_ROUNDS + 2):
-        for way, taken in zip(ways, seconds, strict=True):
-            began = time.perf_counter()
-            way()
-            if number > 1:  # the first turns warm up
-                taken.append(time.perf_counter() - began)
-    return [statistics.median(taken) * 1e3 for taken in seconds]
 
 
 if __name__ == "__main__":

@@ -42,12 +42,17 @@ class EncoderModel(keras.Model):
         self.head = head
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
-        self.accumulation_steps, self.rematerialize = 1, False
+        self.accumulation_steps = 1
         # What is learnt from a teacher, and trained instead of the encoder's weights; see
         # `bert_tf.distillation.teaching` and `bert_tf.training.adapter`.
         self.teaching: Any = None
         self.adapter: Any = None
         self.updates: Any = None  # what an adapter has added to the weights
+
+    @property
+    def rematerialize(self) -> bool:
+        """Whether blocks compute their intermediates again for the gradient; see `compile`."""
+        return any(tower.rematerialize for tower in self.encoder.towers().values())
 
     @checked
     def compile(
@@ -66,7 +71,7 @@ class EncoderModel(keras.Model):
                 f"a loss with reduction {found.pop()!r} cannot be computed over parts of a batch; "
                 "remove the reduction"
             )
-        self.accumulation_steps, self.rematerialize = accumulation_steps, rematerialize
+        self.accumulation_steps = accumulation_steps
         for tower in self.encoder.towers().values():
             tower.rematerialize = rematerialize
         super().compile(*args, **kwargs)
@@ -207,7 +212,7 @@ class EncoderModel(keras.Model):
         return self.part_loss(x, y, y_pred, sample_weight, batch_sums(self, y))
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """This replica's summands of `bert_tf.training.loop.batch_sums`."""
+        """What this replica adds to the sums of `bert_tf.training.loop.batch_sums`."""
         return {"rows": _rows(y)}
 
     def part_loss(

@@ -159,6 +159,12 @@ class TaskModel(EncoderModel):
 
     labels: tuple[str, ...]
     max_length: int
+    # How longer texts are read, and what is left out of them: `long_texts.set_up`.
+    long_text: str
+    cut: Cut
+    window_pooling: str | None
+    stride: Any
+    max_windows: int | None
     optimizer: Any  # Keras's
 
     def __init__(
@@ -187,8 +193,6 @@ class TaskModel(EncoderModel):
         # The folder in which the next `examples` keeps tokenized rows; None is memory. See
         # `mapped.joined`.
         self.tokens: Path | None = None
-        self.cut: Cut = "end"  # what is left out of longer texts
-        self.stride: Any = None
         long_texts.set_up(self)
         # The default head, see `make_head`.
         self.dropout: Any = None
