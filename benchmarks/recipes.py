@@ -45,6 +45,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "layer decay 0.9": {"layer_decay": 0.9},
     "twice the epochs": {"epochs": 2},
     "top layer new": {"reinitialized": 1},
+    "adapter of rank 8, four times the rate": {"lora": 8, "learning_rate": 4},
     "adapter of rank 8, ten times the rate": {"lora": 8, "learning_rate": 10},
     "the same with bias correction": {"lora": 8, "learning_rate": 10, "bias_correction": True},
     "all of transformers'": AS_TRANSFORMERS,

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,17 @@ def job(settings: dict[str, Any], run: Run) -> Job:
     return {"encode": _encode, "classify": _classify}[settings["work"]](settings, run)
 
 
+def renamed(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The encoder's inputs as a converted model takes them."""
+    return {_NAMES[name]: value.astype(np.int64) for name, value in given.items()}
+
+
 def _encode(settings: dict[str, Any], run: Run) -> Job:
     arrays, last = {}, []
 
     def resize(rows: int, length: int) -> None:
         batch = inputs.full_batch(rows, length, 30522)
-        arrays.update({_NAMES[name]: value.astype(np.int64) for name, value in batch.items()})
+        arrays.update(renamed(batch))
 
     def step() -> None:
         last[:] = [run(arrays)]

@@ -10,7 +10,7 @@ import openvino
 from benchmarks.speed import converted
 from benchmarks.speed.turns import Job, serve
 
-_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+HINTS = {"float32": "f32", "bfloat16": "bf16"}
 
 
 def prepare(settings: dict[str, Any]) -> Job:
@@ -22,7 +22,7 @@ def prepare(settings: dict[str, Any]) -> Job:
             path,
             "CPU",
             {
-                "INFERENCE_PRECISION_HINT": _HINTS[settings["precision"]],
+                "INFERENCE_PRECISION_HINT": HINTS[settings["precision"]],
                 "INFERENCE_NUM_THREADS": settings["threads"],
                 "PERFORMANCE_HINT": "LATENCY",
             },

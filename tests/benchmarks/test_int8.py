@@ -8,7 +8,7 @@ from bert_tf.export.served_model import Form, ServedModel
 from tests import tiny
 
 
-def test_each_precision_has_a_rate_for_each_shape(monkeypatch):
+def test_each_precision_has_rates_and_an_error(monkeypatch):
     monkeypatch.setattr(int8, "_SHAPES", ((2, 8), (1, 5)))
     monkeypatch.setattr(int8, "_ROUNDS", 1)
     keras.utils.set_random_seed(0)
@@ -18,6 +18,9 @@ def test_each_precision_has_a_rate_for_each_shape(monkeypatch):
         "float32": ServedModel(encoder, Form("float32")),
         "int8": ServedModel(encoder, Form("int8", calibration=rows)),
     }
-    rates = int8._rates(served)
-    assert rates.keys() == served.keys()
-    assert all(len(each) == 2 and min(map(float, each)) > 0 for each in rates.values())
+    found = int8._measured(encoder, served, rows, openvino=False)
+    assert found.keys() == served.keys()
+    for *rates, error in found.values():
+        assert len(rates) == 2 and min(map(float, rates)) > 0
+        assert error.endswith(" %")
+    assert found["float32"][-1] == "0.0 %" != found["int8"][-1]
