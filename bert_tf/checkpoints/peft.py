@@ -149,33 +149,47 @@ def load(model: Any, folder: str | os.PathLike) -> None:
     folder = fetched(folder)
     try:
         updates, others = _read(folder, model)
+        _check_shapes(folder, _shapes_of_updates(updates, weight_names(model)))
         _name_classes(model, folder, others)
     except UserError:
         raise
     except (ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{folder} is damaged ({error}); copy it again") from None
     variables = weight_names(model)
-    shapes = {
-        name: (array.shape, getattr(variables.get(name), "shape", ()))
-        for name, array in others.items()
-    }
-    for name, pairs in updates.pairs.items():
-        rows, columns = variables[name].shape
-        for pair in filter(None, pairs):
-            shapes[f"A of {name}"] = pair.down.shape, (rows, updates.rank)
-            shapes[f"B of {name}"] = pair.up.shape, (updates.rank, columns // len(pairs))
-    for name, (found, needed) in shapes.items():
-        if found != needed:
-            raise UserError(
-                f"{folder}: {name} has shape {[*found]}, but the model needs {[*needed]}; load the "
-                "adapter into the model that it was trained on"
-            )
+    _check_shapes(
+        folder,
+        {
+            name: (array.shape, getattr(variables.get(name), "shape", ()))
+            for name, array in others.items()
+        },
+    )
     updates.add_to(variables)
     for name, array in others.items():
         variables[name].assign(array)
     model.updates = updates
     of_model = f"{listed(tuple(others))} loaded" if others else "it has no head"
     logger.info(f"{folder}: {len(updates.pairs)} weights of the encoder updated; {of_model}")
+
+
+def _shapes_of_updates(updates: Updates, variables: Mapping[str, Any]) -> dict[str, tuple]:
+    """The shapes that the factors of updates have, and those that the model needs."""
+    shapes = {}
+    for name, pairs in updates.pairs.items():
+        rows, columns = variables[name].shape
+        for pair in filter(None, pairs):
+            shapes[f"A of {name}"] = pair.down.shape, (rows, updates.rank)
+            shapes[f"B of {name}"] = pair.up.shape, (updates.rank, columns // len(pairs))
+    return shapes
+
+
+def _check_shapes(folder: Path, shapes: Mapping[str, tuple]) -> None:
+    """Raises UserError where a found shape, the first of a pair, is not the needed one."""
+    for name, (found, needed) in shapes.items():
+        if found != needed:
+            raise UserError(
+                f"{folder}: {name} has shape {[*found]}, but the model needs {[*needed]}; load the "
+                "adapter into the model that it was trained on"
+            )
 
 
 def _name_classes(model: Any, folder: Path, others: Mapping[str, np.ndarray]) -> None:

@@ -249,13 +249,14 @@ def test_what_does_not_fit_is_one_sentence(tmp_path):
     two.save_adapter(deep)
     for case, place, message in (
         (other, folder, "has the labels bad, good, but the model has x, y"),
-        (wide, folder, "classifier/kernel has shape [16, 2], but the model needs [8, 2]"),
+        (wide, folder, "/kernel has shape [16, 2], but the model needs [8, 2]"),
         (objects.classifier(), deep, "the model has no place for encoder.layer.1."),
         (objects.classifier(), tmp_path, "adapter_config.json"),
     ):
         with pytest.raises(UserError) as refused:
             case.load_adapter(place)
         assert message in str(refused.value) and "\n" not in str(refused.value)
+    assert not wide.labels
     path = folder / "adapter_config.json"
     fields = json.loads(path.read_text())
     for key, value in (("peft_type", "IA3"), ("use_dora", True), ("r", 0), ("bias", "all")):
