@@ -1,34 +1,42 @@
-"""Where the time of a step of ours goes, by kind of operation.
+"""Where the time of a step goes, by kind of operation.
 
     python -m benchmarks.step_profile --work finetune --precision bfloat16
     python -m benchmarks.step_profile --work latency --intra-op 1 --inter-op 2
+    python -m benchmarks.step_profile --work latency --peer onnx
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
 threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
-step, and its share of all.
+step, and its share of all. With `--peer`, the step is that of ONNX Runtime or OpenVINO, and the
+times are from their own profilers; `--intra-op` is the number of their threads.
 """
 
 import argparse
 import collections
+import json
 import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.speed import ours, ours_served
+from benchmarks.speed import converted, ours, ours_served
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
 from bert_tf.cli import command
+from bert_tf.errors import UserError
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
 # A call of a function that is left after inlining is one that XLA has compiled.
 _ASYNCHRONOUS = "ExecutorState::ProcessAsync::Start"
+# Milliseconds of all steps, and how often an operation ran in them, by kind.
+Sums = tuple[collections.Counter[str], collections.Counter[str]]
 
 
 def main() -> int:
@@ -41,37 +49,88 @@ def main() -> int:
     parser.add_argument("--intra-op", type=int, default=len(os.sched_getaffinity(0)))
     # One: the times of operations that run at the same time would not add up to that of a step.
     parser.add_argument("--inter-op", type=int, default=1)
+    parser.add_argument("--peer", choices=("onnx", "openvino"), help="profile this instead")
     return command.run("step_profile", parser, None, _work, "stopped")
 
 
 def _work(arguments: argparse.Namespace) -> None:
     work = WORKS[arguments.work]
+    if arguments.peer and not work.serves:
+        raise UserError("--peer only answers; choose --work encode, classify or latency")
+    if arguments.peer == "onnx" and arguments.precision != "float32":
+        raise UserError("ONNX Runtime computes in float32 on CPUs; choose --precision float32")
     with tempfile.TemporaryDirectory() as folder:
         weights, logs = Path(folder) / "weights", Path(folder) / "logs"
         make_weights(weights, work.job, work.shape, None)
-        job = (ours_served if work.job == "classify" else ours).prepare(
-            {
-                "work": work.job,
-                "precision": arguments.precision,
-                "batch": work.batch,
-                "length": work.length,
-                "intra_op": arguments.intra_op,
-                "inter_op": arguments.inter_op,
-                "weights": str(weights),
-                "vocabulary_file": str(weights / "vocab.txt"),
-            }
-        )
-        for _ in range(_WARM_UP):
-            job.step()
-        with tf.profiler.experimental.Profile(str(logs)):
-            for _ in range(arguments.steps):
-                job.step()
-        (trace,) = logs.rglob("*.xplane.pb")
-        milliseconds, counts = _sums(trace)
+        settings = {
+            "work": work.job,
+            "precision": arguments.precision,
+            "batch": work.batch,
+            "length": work.length,
+            "intra_op": arguments.intra_op,
+            "inter_op": arguments.inter_op,
+            "threads": arguments.intra_op,
+            "weights": str(weights),
+            "vocabulary_file": str(weights / "vocab.txt"),
+        }
+        profile = {None: _of_ours, "onnx": _of_onnx, "openvino": _of_openvino}[arguments.peer]
+        milliseconds, counts = profile(settings, arguments.steps, logs)
     _print(arguments, milliseconds, counts)
 
 
-def _sums(trace: Path) -> tuple[collections.Counter[str], collections.Counter[str]]:
+def _of_ours(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
+    job = (ours_served if settings["work"] == "classify" else ours).prepare(settings)
+    for _ in range(_WARM_UP):
+        job.step()
+    with tf.profiler.experimental.Profile(str(logs)):
+        for _ in range(steps):
+            job.step()
+    (trace,) = logs.rglob("*.xplane.pb")
+    return _sums(trace)
+
+
+def _of_onnx(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
+    from benchmarks.speed.onnx_runtime import open_session
+
+    session = open_session(settings, logs)
+    job = converted.job(settings, lambda arrays: session.run(["output"], arrays)[0])
+    for _ in range(_WARM_UP + steps):
+        job.step()
+    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    began = sorted(each["ts"] for each in events if each["name"] == "model_run")[_WARM_UP]
+    milliseconds, counts = collections.Counter(), collections.Counter()
+    for each in events:
+        if each["name"].endswith("_kernel_time") and each["ts"] >= began:
+            milliseconds[each["args"]["op_name"]] += each["dur"] / 1000
+            counts[each["args"]["op_name"]] += 1
+    return milliseconds, counts
+
+
+def _of_openvino(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
+    from benchmarks.speed.openvino_runtime import compiled_model
+
+    request = compiled_model(settings, PERF_COUNT=True).create_infer_request()
+    milliseconds, counts = collections.Counter(), collections.Counter()
+
+    def run(arrays: dict[str, np.ndarray]) -> np.ndarray:
+        found = request.infer(arrays)[0]
+        for each in request.profiling_info:
+            if each.status == each.Status.EXECUTED:
+                milliseconds[each.node_type] += each.real_time.total_seconds() * 1000
+                counts[each.node_type] += 1
+        return found
+
+    job = converted.job(settings, run)
+    for _ in range(_WARM_UP):
+        job.step()
+    milliseconds.clear()
+    counts.clear()
+    for _ in range(steps):
+        job.step()
+    return milliseconds, counts
+
+
+def _sums(trace: Path) -> Sums:
     """Milliseconds and number of the operations of each kind."""
     space = xplane_pb2.XSpace.FromString(trace.read_bytes())
     milliseconds, counts = collections.Counter(), collections.Counter()
@@ -107,7 +166,7 @@ def _print(
 ) -> None:
     total = sum(milliseconds.values())
     table = Table("operation", "ms a step", "times a step", "share")
-    table.title = f"{arguments.work}, {arguments.precision}"
+    table.title = f"{arguments.work}, {arguments.precision}, {arguments.peer or 'bert_tf'}"
     for kind, each in milliseconds.most_common(arguments.rows):
         table.add_row(
             kind,

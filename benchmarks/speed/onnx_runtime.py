@@ -11,14 +11,21 @@ from benchmarks.speed import converted
 from benchmarks.speed.turns import Job, serve
 
 
-def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` names."""
+def open_session(settings: dict[str, Any], profile: Path | None = None) -> Any:
+    """A session of the model; with `profile`, a file that starts so gets a record of its steps."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings["threads"]
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, str(profile)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         converted.write("onnx", settings, path)
-        session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+
+
+def prepare(settings: dict[str, Any]) -> Job:
+    """The job that `settings` names."""
+    session = open_session(settings)
 
     def run(arrays: dict[str, np.ndarray]) -> np.ndarray:
         return session.run(["output"], arrays)[0]
