@@ -7,7 +7,7 @@ import sys
 
 import bert_tf
 from benchmarks.serving import texts
-from bert_tf.checkpoints import reading
+from bert_tf.tasks import from_checkpoint
 
 
 def main(checkpoint: str, out: str, task: str, precision: str) -> None:
@@ -21,7 +21,7 @@ def main(checkpoint: str, out: str, task: str, precision: str) -> None:
         }
     else:
         # As transformers calls classes that have no names.
-        found = reading.find(checkpoint).description
+        found = from_checkpoint.find(checkpoint).description
         numbered = [f"LABEL_{number}" for number in range(found.head["num_classes"])]
         settings["labels"] = found.labels or numbered
     model = bert_tf.load(checkpoint, **settings)
