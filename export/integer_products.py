@@ -9,17 +9,19 @@ second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.console import Progress, logger
+from bert_tf.encoder.attention import SelfAttention
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.encoder.layers import Linear
 from bert_tf.export.calibration import MOST_ROWS
 from bert_tf.export.litert.form import Row
+from bert_tf.export.sharded import ShardedBlock
 
 # What the model card of such an export says.
 REQUIREMENT = (
@@ -97,30 +99,30 @@ class IntegerProduct:
 def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
     """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
 
-    The encoder is in float32, of `TransformerBlock`s, and nothing else uses it.
+    The encoder is in float32, of BERT's blocks, whole or in shards, and nothing else uses it.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
     products: dict[int, IntegerProduct] = {}
     with Progress("choosing ranges", len(inputs), unit="products") as progress:
-        linears = [(block, linear) for block in _blocks(encoder) for linear in _linears(block)]
-        for done, (block, linear) in enumerate(linears, start=1):
+        linears = [(shard, linear) for shard in _shards(encoder) for linear in shard.linears]
+        for done, (shard, linear) in enumerate(linears, start=1):
             kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
             bound, error = _best_bound(kernel, tokens)
             divisors = None
             # The product before rounds for this one only if nothing is divided in between.
-            follows = linear is block.output_projection and id(block.intermediate) in products
+            follows = linear is shard.down and id(shard.up) in products
             for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
                 balance = _balance(kernel, tokens, exponent)
                 found, its_error = _best_bound(kernel * balance[:, None], tokens / balance)
                 if its_error < error:
                     bound, error, divisors = found, its_error, balance
             if error > _MOST_ERROR:
-                exact.append(f"{linear.name} of {block.name}")
+                exact.append(f"{linear.name} of {shard.block}")
             else:
                 product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
                 linear.__dict__["call"] = product
                 if follows and divisors is None:
-                    products[id(block.intermediate)].following = product
+                    products[id(shard.up)].following = product
             progress.update(done, line=True)
     if exact:
         logger.info(f"int8: {len(exact)} products stay in float32: {', '.join(exact)}")
@@ -130,27 +132,41 @@ def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
     """The products in integers by the ids of the kernels that they replace; {} in other forms."""
     return {
         id(linear.kernel): product
-        for block in _blocks(encoder)
-        if isinstance(block, TransformerBlock)
-        for linear in _linears(block)
+        for shard in _shards(encoder)
+        for linear in shard.linears
         if isinstance(product := linear.__dict__.get("call"), IntegerProduct)
     }
 
 
-def _blocks(encoder: Encoder) -> Iterator[TransformerBlock]:
+class _Shard(NamedTuple):
+    """The layers of a block with products of weights, or those of one of its shards."""
+
+    block: str
+    attention: SelfAttention
+    up: Linear
+    down: Linear
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        attention = self.attention
+        return attention.query_key_value, attention.output_projection, self.up, self.down
+
+
+def _shards(encoder: Encoder) -> Iterator[_Shard]:
+    """Those of blocks whose products can be integers."""
     for tower in encoder.towers().values():
-        yield from tower.blocks
-
-
-def _linears(block: TransformerBlock) -> tuple[Linear, ...]:
-    attention = block.attention
-    feed_forward = block.intermediate, block.output_projection
-    return attention.query_key_value, attention.output_projection, *feed_forward
+        for block in tower.blocks:
+            if isinstance(block, TransformerBlock):
+                layers = block.attention, block.intermediate, block.output_projection
+                yield _Shard(block.name, *layers)
+            elif isinstance(block, ShardedBlock):
+                each = block.attentions, block.intermediates, block.output_projections
+                yield from (_Shard(block.name, *layers) for layers in zip(*each, strict=True))
 
 
 def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.ndarray]:
     """Some inputs of each `Linear` of the blocks, float32 [tokens, input_size], by its id."""
-    linears = [linear for block in _blocks(encoder) for linear in _linears(block)]
+    linears = [linear for shard in _shards(encoder) for linear in shard.linears]
     found: dict[int, list[np.ndarray]] = {id(linear): [] for linear in linears}
     chosen = sorted(rows[:MOST_ROWS], key=lambda row: len(row[INPUTS[0]]))
     batches = [chosen[i : i + _BATCH] for i in range(0, len(chosen), _BATCH)]

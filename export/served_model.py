@@ -56,11 +56,7 @@ class Form:
             return served
         if served is model:
             served = copied(model, model.dtype_policy)
-        encoder = getattr(served, "encoder", served)
-        fuse_norms(encoder)
-        if can_shard(encoder.config):
-            served = with_encoder(served, sharded(encoder))
-        return served
+        return _divided(served)
 
     def _of_integers(self, model: keras.Model) -> keras.Model:
         if self.freeze or self.device != "cpu":
@@ -74,12 +70,18 @@ class Form:
                 "calibration"
             )
         served = copied(model, POLICIES["float32"])
-        encoder = getattr(served, "encoder", served)
-        if not can_fuse_norms(encoder):
+        if not can_fuse_norms(getattr(served, "encoder", served)):
             raise UserError("precision int8 is for BERT's own blocks; choose another precision")
-        fuse_norms(encoder)
-        use_integers(encoder, self.calibration)
+        served = _divided(served)
+        use_integers(getattr(served, "encoder", served), self.calibration)
         return served
+
+
+def _divided(model: keras.Model) -> keras.Model:
+    """A model that nothing else uses, with fused norms, and in shards if it can be."""
+    encoder = getattr(model, "encoder", model)
+    fuse_norms(encoder)
+    return with_encoder(model, sharded(encoder)) if can_shard(encoder.config) else model
 
 
 class SharedModel:
