@@ -117,7 +117,7 @@ def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
                 if its_error < error:
                     bound, error, divisors = found, its_error, balance
             if error > _MOST_ERROR:
-                exact.append(f"{linear.name} of {shard.block}")
+                exact.append(linear.path)
             else:
                 product = products[id(linear)] = IntegerProduct(linear, bound, divisors)
                 linear.__dict__["call"] = product
@@ -141,7 +141,6 @@ def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
 class _Shard(NamedTuple):
     """The layers of a block with products of weights, or those of one of its shards."""
 
-    block: str
     attention: SelfAttention
     up: Linear
     down: Linear
@@ -157,11 +156,10 @@ def _shards(encoder: Encoder) -> Iterator[_Shard]:
     for tower in encoder.towers().values():
         for block in tower.blocks:
             if isinstance(block, TransformerBlock):
-                layers = block.attention, block.intermediate, block.output_projection
-                yield _Shard(block.name, *layers)
+                yield _Shard(block.attention, block.intermediate, block.output_projection)
             elif isinstance(block, ShardedBlock):
                 each = block.attentions, block.intermediates, block.output_projections
-                yield from (_Shard(block.name, *layers) for layers in zip(*each, strict=True))
+                yield from map(_Shard, *each)
 
 
 def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.ndarray]:

@@ -156,13 +156,8 @@ def load(model: Any, folder: str | os.PathLike) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{folder} is damaged ({error}); copy it again") from None
     variables = weight_names(model)
-    _check_shapes(
-        folder,
-        {
-            name: (array.shape, getattr(variables.get(name), "shape", ()))
-            for name, array in others.items()
-        },
-    )
+    shapes = {n: (a.shape, getattr(variables.get(n), "shape", ())) for n, a in others.items()}
+    _check_shapes(folder, shapes)
     updates.add_to(variables)
     for name, array in others.items():
         variables[name].assign(array)
