@@ -3,8 +3,8 @@
 oneDNN computes such a product, its bias, GELU and the rounding of the result in one operation of
 TensorFlow, `_QuantizedMatMul` (core/kernels/mkl/mkl_qmatmul_op.cc), which only builds for x86
 processors have. Weights are rounded by the largest of each output column, and a product's input by
-one fixed range, which texts decide. A block rounds three times: before its two products of
-attention, and before the feed-forward layer, whose first product rounds its own result for the
+one fixed range, which texts decide. A shard of a block rounds three times: before its two products
+of attention, and before the feed-forward layer, whose first product rounds its own result for the
 second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
