@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.speed import converted, ours, ours_served
+from benchmarks.speed import ours, ours_served
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
 from bert_tf.cli import command
@@ -90,6 +90,7 @@ def _of_ours(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
 
 
 def _of_onnx(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
+    from benchmarks.speed import converted
     from benchmarks.speed.onnx_runtime import open_session
 
     session = open_session(settings, logs)
@@ -107,6 +108,7 @@ def _of_onnx(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
 
 
 def _of_openvino(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
+    from benchmarks.speed import converted
     from benchmarks.speed.openvino_runtime import compiled_model
 
     request = compiled_model(settings, PERF_COUNT=True).create_infer_request()
