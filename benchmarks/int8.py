@@ -12,6 +12,7 @@ rows, as a share of the root mean square of that layer.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -144,7 +145,7 @@ def _of_openvino(
     import openvino
 
     from benchmarks.speed import converted
-    from benchmarks.speed.openvino_runtime import HINTS
+    from benchmarks.speed.openvino_runtime import compiled
 
     weights, model = folder / "weights", folder / "model.xml"
     if not model.exists():
@@ -158,12 +159,12 @@ def _of_openvino(
             model_type=nncf.ModelType.TRANSFORMER,
             subset_size=len(rows),
         )
-    hints = {"INFERENCE_PRECISION_HINT": HINTS.get(kind, "f32"), "PERFORMANCE_HINT": "LATENCY"}
-    compiled = openvino.Core().compile_model(network, "CPU", hints)
+    precision = "float32" if kind == "int8" else kind  # of what is not in integers
+    answer = compiled(network, precision, len(os.sched_getaffinity(0)))
 
     def make(given: Mapping[str, np.ndarray]) -> Step:
         arrays = converted.renamed(given)
-        return lambda: compiled(arrays)[0]
+        return lambda: answer(arrays)[0]
 
     return make
 

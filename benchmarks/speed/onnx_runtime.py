@@ -12,7 +12,10 @@ from benchmarks.speed.turns import Job, serve
 
 
 def open_session(settings: dict[str, Any], profile: Path | None = None) -> Any:
-    """A session of the model; with `profile`, a file that starts so gets a record of its steps."""
+    """A session of the model.
+
+    With `profile`, the session records its operations in a file whose name starts with that path.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings["threads"]
     if profile is not None:

@@ -10,32 +10,33 @@ import openvino
 from benchmarks.speed import converted
 from benchmarks.speed.turns import Job, serve
 
-HINTS = {"float32": "f32", "bfloat16": "bf16"}
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def compiled(model: Any, precision: str, threads: int, **options: Any) -> Any:
+    """A model, or the file of one, compiled for answers one by one; `options` are OpenVINO's."""
+    usual = {
+        "INFERENCE_PRECISION_HINT": _HINTS[precision],
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    return openvino.Core().compile_model(model, "CPU", usual | options)
 
 
 def compiled_model(settings: dict[str, Any], **options: Any) -> Any:
-    """The model, compiled with more options of OpenVINO's."""
+    """The model that `settings` name, compiled."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         converted.write("openvino", settings, path)
-        return openvino.Core().compile_model(
-            path,
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": HINTS[settings["precision"]],
-                "INFERENCE_NUM_THREADS": settings["threads"],
-                "PERFORMANCE_HINT": "LATENCY",
-            }
-            | options,
-        )
+        return compiled(path, settings["precision"], settings["threads"], **options)
 
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` names."""
-    compiled = compiled_model(settings)
+    model = compiled_model(settings)
 
     def run(arrays: dict[str, np.ndarray]) -> np.ndarray:
-        return compiled(arrays)[0]
+        return model(arrays)[0]
 
     return converted.job(settings, run)
 

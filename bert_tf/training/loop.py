@@ -1,5 +1,5 @@
 """The training loop: one update, what follows each update of a run, and a run from start to end.
-At the end stand the sums over parts of a batch, with which an update takes less memory.
+The sums over parts of a batch, with which an update takes less memory, are at the end.
 
 Keras's `fit` is the only loop. It gives every device its rows of a batch and calls `train_step` of
 `EncoderModel`, which is `update`. `train` calls `fit` with `AfterUpdate` for each phase of a run.
