@@ -79,7 +79,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _of_ours(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
-    job = (ours_served if settings["work"] == "classify" else ours).prepare(settings)
+    job = (ours_served if settings["work"] in ("encode", "classify") else ours).prepare(settings)
     for _ in range(_WARM_UP):
         job.step()
     with tf.profiler.experimental.Profile(str(logs)):

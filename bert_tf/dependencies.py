@@ -30,13 +30,12 @@ def prepare_environment() -> None:
         os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
-def prepare_to_serve() -> None:
+def prepare_to_serve(fixed_weights: bool = True) -> None:
     """Sets how TensorFlow computes in a process that only answers; what the user has set stays."""
     if "tensorflow" in sys.modules:
         return
-    os.environ.setdefault(FIXED_WEIGHTS, "1")
-    # The default on processors with AVX512-VNNI or AMX only. On others, batches are faster with
-    # oneDNN too, and single texts are as fast (docs/how_to/serving.md).
+    os.environ.setdefault(FIXED_WEIGHTS, str(int(fixed_weights)))
+    # The default with AVX512-VNNI or AMX only. It is as fast or faster without (how_to/serving.md).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     # An export computes in two shards, each of which has half of the processors.
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")

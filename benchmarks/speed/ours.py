@@ -1,9 +1,7 @@
-"""bert_tf: the graph of an export on ids, and Keras's `fit` step in training."""
+"""bert_tf in training: Keras's `fit` step."""
 
 from collections.abc import Callable
 from typing import Any
-
-import tensorflow as tf
 
 import bert_tf
 from benchmarks.speed import inputs
@@ -12,40 +10,12 @@ from benchmarks.speed.turns import Job, serve
 from benchmarks.threads import set_threads
 from bert_tf.checkpoints import reading
 from bert_tf.encoder.config import POLICIES
-from bert_tf.export.served_model import ServedModel
 
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` names."""
     set_threads(settings)
     return _WORKS[settings["work"]](settings)
-
-
-def encode(settings: dict[str, Any]) -> Job:
-    """Token ids to the last layer, without padding."""
-    encoder = _load(bert_tf.Encoder, settings)
-    tensors = {}
-
-    def resize(batch: int, length: int) -> None:
-        made = inputs.full_batch(batch, length, 30522)
-        tensors.update({name: tf.constant(value) for name, value in made.items()})
-
-    resize(settings["batch"], settings["length"])
-
-    # As an export holds the encoder.
-    served = ServedModel(encoder)
-    last_layer = served.function(
-        lambda features: tf.cast(served.encode(features).restore(), tf.float32)
-    )
-    function = tf.function(lambda **features: last_layer(features)).get_concrete_function(
-        **{name: tf.TensorSpec([None, None], tf.int32, name) for name in tensors}
-    )
-    last = []
-
-    def step() -> None:
-        last[:] = tf.nest.flatten(function(**tensors))
-
-    return Job(step, lambda: last[0].numpy(), resize)
 
 
 def finetune(settings: dict[str, Any]) -> Job:
@@ -72,7 +42,7 @@ def _load(kind: Callable, settings: dict[str, Any]) -> Any:
     encoder = bert_tf.Encoder(
         reading.find(settings["weights"]).encoder, dtype=POLICIES[settings["precision"]]
     )
-    model = encoder if kind is bert_tf.Encoder else kind(encoder)
+    model = kind(encoder)
     reading.find(settings["weights"]).fill(model)
     return model
 
@@ -81,7 +51,7 @@ def _optimizer() -> bert_tf.AdamW:
     return bert_tf.AdamW(1e-5)
 
 
-_WORKS = {"encode": encode, "finetune": finetune, "pretrain": pretrain}
+_WORKS = {"finetune": finetune, "pretrain": pretrain}
 
 if __name__ == "__main__":
     serve(prepare)

@@ -11,7 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks import kept
-from benchmarks.speed.works import PRECISIONS, SHARE_OF_PEAK, WORKS
+from benchmarks.speed.works import PRECISIONS, PREDICT, SHARE_OF_PEAK, WORKS
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.report.plots import new_figure, to_png
@@ -135,10 +135,11 @@ class Result:
 def summary(results: Sequence[Result]) -> Table:
     """A line for every goal: ours, the fastest peer, their ratio, what it must be and the aim.
 
-    Memory is that of our fastest. To train it should need no more than the fastest peer.
+    Memory is that of our fastest in training and of `PREDICT` in answering, in GiB, of that of the
+    least peer.
     """
     table = Table(
-        "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory"
+        "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory, GiB"
     )
     for result in results:
         work, ours = WORKS[result.work], result.ours
@@ -147,12 +148,11 @@ def summary(results: Sequence[Result]) -> Table:
         if not peers:
             continue
         best = min(peers, key=lambda each: each.median)
-        memory = f"{ours.memory:.2f} GiB"
-        if work.memory is not None:
-            must, aim = work.memory[number]
-            memory += f" of {must} / {aim}" + _outcome(ours.memory <= must, ours.memory <= aim)
-        elif not work.serves:
-            memory += f" of {best.memory:.2f}" + _outcome(ours.memory <= best.memory, True)
+        answering = next((e for e in result.contestants if e.name == PREDICT), ours)
+        least = min(each.memory for each in peers)
+        share, (must, aim) = answering.memory / least, work.memory
+        memory = f"{answering.memory:.2f} of {least:.2f}: {share:.2f} of {must} / {aim}"
+        memory += _outcome(share <= must, share <= aim)
         ratio = best.median / ours.median
         table.add_row(
             result.work,

@@ -95,7 +95,7 @@ def batches(
         key = tuple((name, *texts_in(value)) for name, value in row.items())
         places.setdefault(key, []).append(place)
     distinct = [*places.values()]
-    lengths = np.array([row_length(rows[same[0]]) for same in distinct])
+    lengths = np.array([sum(len(text) for _, *texts in key for text in texts) for key in places])
     batch_size, done = batch_size or BATCH, 0
     shown = verbose != 0 and len(rows) > batch_size
     with Progress(title, len(rows), unit="rows", shown=shown) as progress:
@@ -123,11 +123,6 @@ def without_nan(outputs: Outputs, path: str) -> Outputs:
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise UserError(f"{path} answers NaN for {name}; copy or train it again")
     return outputs
-
-
-def row_length(row: Row) -> int:
-    """The characters, or bytes, of all strings in a row."""
-    return sum(len(text) for value in row.values() for text in texts_in(value))
 
 
 def texts_in(value: Text | Sequence[Text]) -> Sequence[Text]:

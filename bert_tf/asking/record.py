@@ -148,14 +148,25 @@ def versions(folder: Path) -> list[Path]:
 
 def find_saved_model(path: str) -> str:
     """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
-    folder = local_path(path)
-    if not is_there(folder / FILE):
-        folder = max(versions(folder), key=lambda version: int(version.name))
+    if (folder := _newest(path)) != local_path(path):
         logger.info(f"{path}: using version {folder.name}, the newest")
     for file in fetched(folder).rglob("*"):
         if not file.is_dir():
             is_there(file, "file of a SavedModel")
     return str(folder)
+
+
+def _newest(path: str) -> Path:
+    folder = local_path(path)
+    if is_there(folder / FILE):
+        return folder
+    return max(versions(folder), key=lambda version: int(version.name))
+
+
+def is_float32(path: str) -> bool:
+    """Whether there is a SavedModel at `path` that computes in float32, as its record says."""
+    record = Record.of_saved_model(_newest(path)) if is_saved_model(path) else None
+    return record is not None and record.precision == "float32"
 
 
 def no_signature(path: str, signature: str, known: Iterable[str]) -> UserError:

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -69,9 +69,6 @@ class SessionModel(Answers):
         path: its folder.
         library: TensorFlow's C library.
         record: what the SavedModel says about its model, if anything.
-
-    Attributes:
-        path, record: as above.
     """
 
     def __init__(self, path: str, library: ctypes.CDLL, record: Record | None):
@@ -127,12 +124,16 @@ class SessionModel(Answers):
         return tuple(self._signatures)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        given = texts_of(rows, self.ranks(signature))
+        texts = texts_of(rows, self.ranks(signature)).items()
+        return self._run(signature, {n: _of_strings(self._library, *each) for n, each in texts})
+
+    def _run(self, signature: str, given: Mapping[str, int]) -> Outputs:
+        """Runs the graph on tensors of the C library, which are deleted afterwards."""
         inputs, outputs = self._signatures[signature]
         run, library = self._library.TF_SessionRun, self._library
         sources = (_Output * len(inputs))(*(self._place(inputs[name]) for name in given))
         targets = (_Output * len(outputs))(*map(self._place, outputs.values()))
-        tensors = (c_void_p * len(given))(*(_of_strings(library, *each) for each in given.values()))
+        tensors = (c_void_p * len(given))(*given.values())
         found = (c_void_p * len(outputs))()
         counts = len(given), targets, found, len(outputs)
         try:

@@ -210,7 +210,7 @@ def predict(arguments: argparse.Namespace) -> None:
         raise UserError(
             "predict requires either texts or --input FILE, not both; see bert-tf predict --help"
         )
-    prepare_to_serve()
+    _prepare_to_serve(arguments.model)
     from bert_tf.asking.predict import run
 
     given = {n: getattr(arguments, n) for n in ("abstain", "min_score", "aggregation", "top_k")}
@@ -226,7 +226,7 @@ def embed(arguments: argparse.Namespace) -> None:
     bert-tf embed embedder.keras passages.jsonl --out vectors.npy --dtype float16
     bert-tf embed saved_models/vectors questions.txt --out questions.npy --prompt query
     """
-    prepare_to_serve()
+    _prepare_to_serve(arguments.model)
     from bert_tf.asking.embed import embed as write
 
     options = vars(arguments)
@@ -354,7 +354,7 @@ def serve(arguments: argparse.Namespace) -> None:
     """
     for module in ("uvicorn", "starlette", "prometheus_client"):
         optional(module, "serve", "bert-tf serve")
-    prepare_to_serve()
+    _prepare_to_serve(*(each.partition("=")[2] or each for each in arguments.models))
     from bert_tf import serve as server
 
     limits = server.Limits(arguments.most_bytes, arguments.most_rows, arguments.most_waiting)
@@ -396,3 +396,10 @@ def inspect(arguments: argparse.Namespace) -> None:
     columns = "text text_a text_b question context query choices passages candidates".split()
     rows = rows_of({name: getattr(arguments, name) for name in columns})
     write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)
+
+
+def _prepare_to_serve(*models: str) -> None:
+    from bert_tf.asking.record import is_float32
+
+    # In float32 fixed weights gain nothing, and take as much memory again as the encoder.
+    prepare_to_serve(fixed_weights=not all(map(is_float32, models)))

@@ -3,7 +3,6 @@
 Where `train.seed` is one of the lists, settings are compared by their mean over the seeds.
 """
 
-import csv
 import dataclasses
 import json
 import shutil
@@ -16,7 +15,7 @@ from typing import Any
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.checkpoints.plain_json import read_object
-from bert_tf.config.run import FinetuningRun, RunConfig
+from bert_tf.config.run import FinetuningRun
 from bert_tf.console import clock, logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
@@ -119,18 +118,6 @@ def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
     return best.metrics
 
 
-def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
-    """The line of `summary.tsv` of the setting that a search over seeds has kept."""
-    path = run.path / SUMMARY_FILE
-    if "seed" not in run.config.searched or not path.is_file():
-        return None
-    train = run.trained_with.train
-    kept = {key: _cell(getattr(train, key)) for key in run.config.searched if key != "seed"}
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        return next((row for row in rows if kept.items() <= row.items()), None)
-
-
 def run_once(
     search: RunFolder[FinetuningRun],
     name: str,
@@ -214,9 +201,10 @@ def _best(trials: Iterable[Trial], metric: str) -> tuple[Trial, str]:
 def write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
     """Writes a line for each row, under the names of all columns that some row has."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [columns, *([_cell(row.get(name, "")) for name in columns] for row in rows)]
+    lines = [columns, *([cell(row.get(name, "")) for name in columns] for row in rows)]
     write_text(path, "".join("\t".join(line) + "\n" for line in lines))
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """What `summary.tsv` has for a setting or a metric."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -110,7 +110,6 @@ class TaskModel(EncoderModel):
 
     Attributes:
         labels: names of the classes; () before the first `fit`, and for tasks without classes.
-        max_length: as above.
         origin: where the model was loaded from (`bert_tf.export.model_card.Origin`).
 
     Raises:

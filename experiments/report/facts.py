@@ -1,5 +1,6 @@
 """What a report reads from a run folder: settings, results, curves and the pre-training."""
 
+import csv
 import dataclasses
 import os
 from pathlib import Path
@@ -12,8 +13,8 @@ from bert_tf.experiments.report.paper import Benchmark, benchmark_of
 from bert_tf.experiments.squad_ensemble import metrics_file
 from bert_tf.io.json_files import read_json
 from bert_tf.report.curves import Curves, read_curves
-from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
-from bert_tf.runs.search import kept_summary
+from bert_tf.runs.run_folder import CONFIG_FILE, SUMMARY_FILE, RunFolder
+from bert_tf.runs.search import cell
 from bert_tf.tasks import registry
 
 BERT = "masked LM and next sentence (BERT)"
@@ -104,8 +105,7 @@ class RunFacts:
         logs = _logs(run)
         encoder = reading.find(run.path).encoder
         together = metrics_file(run.path / "ensemble.json")
-        # The line of the kept setting in summary.tsv, which a search over seeds writes.
-        line = kept_summary(run) or {}
+        line = _kept_summary(run) or {}
         means = {key: line[key] for key in line if f"{key}_std" in line}
         deviations = {key: line[f"{key}_std"] for key in means}
         return RunFacts(
@@ -205,3 +205,15 @@ def _step(checkpoint: Path) -> int | None:
     """The step of one checkpoint of a run; None for any other path."""
     number = checkpoint.name.removeprefix("step-")
     return int(number) if number != checkpoint.name and number.isdigit() else None
+
+
+def _kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
+    """The line of `summary.tsv` of the setting that a search over seeds has kept."""
+    path = run.path / SUMMARY_FILE
+    if "seed" not in run.config.searched or not path.is_file():
+        return None
+    train = run.trained_with.train
+    kept = {key: cell(getattr(train, key)) for key in run.config.searched if key != "seed"}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t")
+        return next((row for row in rows if kept.items() <= row.items()), None)

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.speed.__main__ import agreeing
 from benchmarks.speed.results import UNKNOWN, Measured, Result, summary
 from benchmarks.speed.turns import Ended
+from benchmarks.speed.works import PREDICT
 from bert_tf.errors import UserError
 
 SETTINGS = {"threads": 2, "peers": ["openvino", "pytorch"], "commit": "c6fac18"}
@@ -45,20 +46,27 @@ def test_ratios_are_to_the_fastest_peer():
 
 def test_each_goal_says_how_far_it_is_met():
     assert rows(result(1.0)) == [
-        ("encode", "bfloat16", "8.00", "OpenVINO", "4.00", "2.00", "0.95 / 1.05", "1.00 GiB")
+        (
+            *("encode", "bfloat16", "8.00", "OpenVINO", "4.00", "2.00", "1.00 / 1.10"),
+            "1.00 of 1.00: 1.00 of 1.5 / 1.2",
+        )
     ]
     assert [rows(result(ours))[0][6] for ours in (2.0, 4.0)] == [
-        "0.95 / 1.05 met",
-        "0.95 / 1.05 missed",
+        "1.00 / 1.10 met",
+        "1.00 / 1.10 missed",
     ]
 
 
-def test_memory_has_a_goal_where_texts_are_answered():
-    found = [result(1.0, "latency", memory=memory) for memory in (0.8, 1.0, 2.0)]
-    assert [cells[-1] for cells in rows(*found)] == [
-        "0.80 GiB of 1.2 / 0.9",
-        "1.00 GiB of 1.2 / 0.9 met",
-        "2.00 GiB of 1.2 / 0.9 missed",
+def test_memory_is_compared_with_that_of_the_least_peer():
+    found = [result(1.0, "latency", memory=memory) for memory in (0.8, 1.2, 2.0)]
+    predicts = dataclasses.replace(
+        found[2], contestants=[*found[2].contestants, Measured(PREDICT, [7.0], 0.9)]
+    )
+    assert [cells[-1] for cells in rows(*found, predicts)] == [
+        "0.80 of 1.00: 0.80 of 1.3 / 1.0",
+        "1.20 of 1.00: 1.20 of 1.3 / 1.0 met",
+        "2.00 of 1.00: 2.00 of 1.3 / 1.0 missed",
+        "0.90 of 1.00: 0.90 of 1.3 / 1.0",
     ]
 
 

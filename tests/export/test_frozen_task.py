@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.asking.record import RECORD_FILE, Record
+from bert_tf.asking.record import RECORD_FILE, Record, is_float32
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.export.litert.saving import read
@@ -40,6 +40,15 @@ def changed(folder, **fields):
     path = folder / "assets" / RECORD_FILE
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     return path
+
+
+def test_the_precision_of_the_newest_version_is_known(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "versions" / "9")
+    changed(folder, precision="bfloat16")
+    shutil.copytree(folder, tmp_path / "versions" / "10")
+    known = [is_float32(str(tmp_path / "versions" / each)) for each in ("9", "10", "")]
+    assert known == [True, False, False]
+    assert not is_float32(str(tmp_path / "nothing"))
 
 
 def test_both_formats_have_the_same_record(models, exported, lite_file):

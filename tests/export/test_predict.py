@@ -244,7 +244,7 @@ def test_a_saved_model_is_asked_without_tensorflows_python(exported):
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     answer, told = done.stdout.splitlines()
     assert json.loads(answer)["label"] in ("no", "yes", "maybe"), done.stderr
-    assert told == "0 [] 1"
+    assert told == "0 [] 0"  # in float32 copies of the weights gain nothing
 
 
 @pytest.mark.end_to_end
