@@ -31,6 +31,8 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 LENGTHS = (32, 64, 128, 256, 512)
 _PEERS = ("pytorch", "openvino")
 _BATCH, _LENGTH, _SHAPE = 8, 128, "base"
+# What may vary, by the option of the command line.
+AXES = {"rows": "rows", "tokens": "tokens of a row", "weights": "million weights of the blocks"}
 
 # Contestant -> (what is varied, milliseconds) of each point.
 Curves = dict[str, list[tuple[float, float]]]
@@ -45,6 +47,7 @@ def main() -> int:
     parser = command.module_parser("benchmarks.growth", __doc__)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=_PEERS, default=list(_PEERS))
+    parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=2, help="steps of a turn")
@@ -65,24 +68,28 @@ def _work(arguments: argparse.Namespace) -> None:
 def _measure(
     precision: str, scratch: Path, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Curves]]:
-    contestants = _start(_SHAPE, precision, scratch, arguments)
-    for axis, sizes in (
-        ("rows", {batch: (batch, _LENGTH) for batch in BATCHES}),
-        ("tokens of a row", {length: (_BATCH, length) for length in LENGTHS}),
-    ):
+    sizes = {
+        "rows": {batch: (batch, _LENGTH) for batch in BATCHES},
+        "tokens": {length: (_BATCH, length) for length in LENGTHS},
+    }
+    chosen = [axis for axis in sizes if axis in arguments.axes]
+    contestants = _start(_SHAPE, precision, scratch, arguments) if chosen else []
+    for axis in chosen:
         curves: Curves = {each.name: [] for each in contestants}
-        for place, size in sizes.items():
+        for place, size in sizes[axis].items():
             for each in contestants:
                 each.resize(*size)
             _time(contestants, place, curves, arguments)
-        yield axis, curves
+        yield AXES[axis], curves
     _end(contestants)
+    if "weights" not in arguments.axes:
+        return
     curves = {}
     for shape, (layers, hidden, _) in SHAPES.items():
         contestants = _start(shape, precision, scratch, arguments)
         _time(contestants, layers * 12 * hidden**2 / 1e6, curves, arguments)
         _end(contestants)
-    yield "million weights of the blocks", curves
+    yield AXES["weights"], curves
 
 
 def _start(

@@ -20,10 +20,8 @@ from bert_tf.io.json_files import as_json
 # The number of entries that are shown of each axis of an example's answer.
 _SHOWN = 8
 # See docs/how_to/serving.md.
-_FASTEST = (
-    f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, 2 inter-op threads, "
-    "and one intra-op thread for every two processors"
-)
+_FIXED = f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, "
+_THREADS = "2 inter-op threads, and one intra-op thread for every two processors"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +99,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
     if card["labels"]:
         lines += [f"- labels: {', '.join(f'`{_inert(label)}`' for label in card['labels'])}"]
     if model.get("device") == "CPU":
-        lines += [f"- fastest with: {_FASTEST}"]
+        fixed = "" if model["precision"] == "float32" else _FIXED
+        lines += [f"- fastest with: {fixed}{_THREADS}"]
     for title in ("metrics", "training_data", "configuration", "versions"):
         lines += ["", f"## {title.replace('_', ' ').capitalize()}", ""]
         lines += _fenced(card[title]) if card[title] else ["Not known."]

@@ -7,10 +7,17 @@ from benchmarks.speed.works import SHAPES
 
 # A product as large as this is as fast as any: 2 * SIZE**3 operations.
 SIZE = 2048
+# The peak is that of the faster one. In float32 PyTorch's is MKL, which is slow on other processors
+# than Intel's; TensorFlow's is oneDNN.
+LIBRARIES = ("PyTorch", "TensorFlow")
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """One product of two square matrices, by PyTorch, which has oneDNN compute it."""
+    """One product of two square matrices by a library, which `settings` name."""
+    return {"PyTorch": _torch, "TensorFlow": _tensorflow}[settings["name"]](settings)
+
+
+def _torch(settings: dict[str, Any]) -> Job:
     # Here, as the table, which knows the share of this peak, is also printed without PyTorch.
     import torch
 
@@ -21,6 +28,20 @@ def prepare(settings: dict[str, Any]) -> Job:
     def step() -> None:
         with torch.inference_mode():
             torch.matmul(one, other)
+
+    return Job(step)
+
+
+def _tensorflow(settings: dict[str, Any]) -> Job:
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
+    dtype = tf.as_dtype(settings["precision"])
+    one, other = (tf.cast(tf.random.normal([SIZE, SIZE]), dtype) for _ in range(2))
+    multiply = tf.function(tf.linalg.matmul, autograph=False)
+
+    def step() -> None:
+        multiply(one, other)
 
     return Job(step)
 

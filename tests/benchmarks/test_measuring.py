@@ -51,11 +51,13 @@ class Contestant:
 
 def test_points_stand_at_what_is_varied(monkeypatch, tmp_path):
     monkeypatch.setattr(growth, "_start", lambda *arguments: [Contestant()])
-    given = argparse.Namespace(rounds=1, steps=1)
+    given = argparse.Namespace(rounds=1, steps=1, axes=["rows", "tokens", "weights"])
     curves = dict(growth._measure("float32", tmp_path, given))
     assert curves["rows"]["bert_tf"] == [(rows, rows * 128.0) for rows in growth.BATCHES]
     assert curves["tokens of a row"]["bert_tf"] == [(n, 8.0 * n) for n in growth.LENGTHS]
     assert len(curves["million weights of the blocks"]["bert_tf"]) == len(growth.SHAPES)
+    given.axes = ["tokens"]
+    assert dict(growth._measure("float32", tmp_path, given)).keys() == {"tokens of a row"}
 
 
 def test_heads_in_words_of_eight_bytes_are_the_same():

@@ -72,9 +72,16 @@ def test_every_signature_is_warmed_up_and_answers_what_the_card_says(
                     assert said["values"] == as_json(shown)
 
 
-@pytest.mark.parametrize("family", ["classification", pytest.param("hub", marks=pytest.mark.slow)])
-def test_the_card_reads_the_same_for_people(exported, family):
-    for folder in folders(exported, family, {}):
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("classification", {}),
+        pytest.param("classification", {"precision": "bfloat16"}, marks=pytest.mark.bfloat16),
+        pytest.param("hub", {}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_card_reads_the_same_for_people(exported, family, settings):
+    for folder in folders(exported, family, settings):
         card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
         text = (folder / "assets.extra" / "model_card.md").read_text()
         assert card["versions"].keys() >= {"bert_tf", "tensorflow", "tensorflow_text"}
@@ -86,7 +93,9 @@ def test_the_card_reads_the_same_for_people(exported, family):
                 assert f"{json.dumps(key)}: {json.dumps(value)}" in text
         assert all(f"`{label}`" in text for label in card["labels"])
         is_for_cpu = card["model"].get("device") == "CPU"
-        assert ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1" in text) == is_for_cpu
+        assert ("fastest with: " in text) == is_for_cpu
+        # In float32 fixed weights gain nothing and take memory.
+        assert ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1" in text) == bool(settings)
 
 
 @pytest.mark.end_to_end
