@@ -4,6 +4,7 @@ TensorFlow logs its CPU instructions, its missing GPU and its number formats on 
 chooses its backend once, when it is imported. Environment variables control both.
 """
 
+import ctypes
 import importlib
 import os
 import re
@@ -14,17 +15,16 @@ from typing import Any
 from bert_tf.errors import UserError
 
 # With this variable set, oneDNN reorders the weights of a product for its kernels once and keeps
-# that copy: see `AreWeightsFrozen` in TensorFlow's core/util/onednn_env_vars.cc and the uses of
-# `is_weight_const_` in core/kernels/mkl/mkl_matmul_op_fused.cc. Later assignments are ignored.
+# that copy, whatever is assigned later (`AreWeightsFrozen` in TensorFlow's onednn_env_vars.cc).
 FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+_M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
     Commands call it, not the library. Variables that the user has set keep their values.
     """
-    # 3, because without a GPU TensorFlow logs an error when it looks for one. Other errors are
-    # raised in Python too.
+    # 3, because TensorFlow logs an error where it finds no GPU. Python raises the others too.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if not os.environ.get("KERAS_BACKEND"):
         os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -38,8 +38,12 @@ def prepare_to_serve(fixed_weights: bool = True) -> None:
     # The default with AVX512-VNNI or AMX only. It is as fast or faster without (how_to/serving.md).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     # An export computes in two shards, each of which has half of the processors.
+    half = max(1, (os.cpu_count() or 1) // 2)
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(half))
+    if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
+        # glibc has up to eight heaps for each processor, which do not share what is free.
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, half)
 
 
 def check_backend() -> None:

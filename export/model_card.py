@@ -17,8 +17,7 @@ from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.io.json_files import as_json
 
-# The number of entries that are shown of each axis of an example's answer.
-_SHOWN = 8
+_SHOWN = 8  # entries that are shown of each axis of an example's answer
 # See docs/how_to/serving.md.
 _FIXED = f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, "
 _THREADS = "2 inter-op threads, and one intra-op thread for every two processors"

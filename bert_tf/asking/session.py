@@ -32,8 +32,7 @@ _DTYPES: dict[int, type] = {
 }
 # `TF_Code`: the model refuses an input; there is too little memory.
 _INVALID, _EXHAUSTED = 3, 8
-# Bytes of a `TF_TString`.
-_STRING_SIZE = 24
+_STRING_SIZE = 24  # bytes of a `TF_TString`
 _LOG_LEVEL = re.compile(rb"_ZN4absl\d+lts_\d+14SetMinLogLevelENS0_18LogSeverityAtLeastE")
 
 

@@ -666,8 +666,7 @@ class TaskModel(EncoderModel):
 
         Raises:
             UserError: an unknown format, or one that is not for such a model, a model without
-                labels, or a folder that exists or cannot
-                be written.
+                labels, or a folder that exists or cannot be written.
         """
         conversion.save(self, folder, format)
 
