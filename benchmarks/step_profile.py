@@ -6,8 +6,9 @@
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
 threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
-step, and its share of all. With `--peer`, the step is that of ONNX Runtime or OpenVINO, and the
-times are from their own profilers; `--intra-op` is the number of their threads.
+step, and its share of all. A line above it says how long one thread computes, two do, or none. With
+`--peer`, the step is that of ONNX Runtime or OpenVINO, and the times are from their own profilers;
+`--intra-op` is the number of their threads.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,9 @@ def _of_ours(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
         for _ in range(steps):
             job.step()
     (trace,) = logs.rglob("*.xplane.pb")
+    busy = _threads(trace)
+    shares = (f"{count}: {busy[count] / steps:.1f} ms" for count in sorted(busy))
+    print(f"of a step, by the number of threads that compute: {', '.join(shares)}")
     return _sums(trace)
 
 
@@ -134,8 +139,29 @@ def _of_openvino(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
 
 def _sums(trace: Path) -> Sums:
     """Milliseconds and number of the operations of each kind."""
-    space = xplane_pb2.XSpace.FromString(trace.read_bytes())
     milliseconds, counts = collections.Counter(), collections.Counter()
+    for kind, _, duration in _operations(trace):
+        milliseconds[kind] += duration
+        counts[kind] += 1
+    return milliseconds, counts
+
+
+def _threads(trace: Path) -> dict[int, float]:
+    """Milliseconds, between the first operation and the last, in which so many threads compute."""
+    found = list(_operations(trace))
+    changes = [(start, 1) for _, start, _ in found]
+    changes += [(start + duration, -1) for _, start, duration in found]
+    milliseconds: dict[int, float] = collections.defaultdict(float)
+    busy, before = 0, min(changes)[0]
+    for moment, change in sorted(changes):
+        milliseconds[busy] += moment - before
+        busy, before = busy + change, moment
+    return milliseconds
+
+
+def _operations(trace: Path) -> Iterator[tuple[str, float, float]]:
+    """The kind of each operation, the millisecond at which it began, and how many it took."""
+    space = xplane_pb2.XSpace.FromString(trace.read_bytes())
     for plane in space.planes:
         for line in plane.lines:
             if not line.name.startswith(_COMPUTING):
@@ -148,9 +174,8 @@ def _sums(trace: Path) -> Sums:
                     kind = "compiled by XLA"
                 elif not colon or "::" in name or kind.endswith("PartitionedCall"):
                     continue
-                milliseconds[kind] += event.duration_ps / 1e9
-                counts[kind] += 1
-    return milliseconds, counts
+                start = line.timestamp_ns / 1e6 + event.offset_ps / 1e9
+                yield kind, start, event.duration_ps / 1e9
 
 
 def _kernel(plane: xplane_pb2.XPlane, event: xplane_pb2.XEvent) -> str:

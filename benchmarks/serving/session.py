@@ -12,7 +12,7 @@ from bert_tf.dependencies import prepare_environment, prepare_to_serve
 def load(settings: dict[str, Any]) -> Answerer:
     """What answers a batch of texts with the texts of labels or answers."""
     prepare_environment()
-    prepare_to_serve()
+    prepare_to_serve(fixed_weights=settings["precision"] != "float32")
     model = SessionModel.load(settings["model"])
     assert model is not None
     output = OUTPUT[settings["task"]]
