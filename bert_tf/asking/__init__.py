@@ -4,7 +4,7 @@ What queries a SavedModel imports neither Keras nor TensorFlow, so that a comman
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +19,7 @@ Text = str | bytes
 Row = Mapping[str, Text | Sequence[Text]]
 Outputs = dict[str, np.ndarray]
 
-# Rows of a batch, unless the user says otherwise.
-BATCH = 32
+BATCH = 32  # rows of a batch, unless the user says otherwise
 
 
 class Answers(Protocol):
@@ -90,7 +89,7 @@ def batches(
         batch_size = checked_argument("batch_size", batch_size)
     if not rows:
         return
-    places: dict[Hashable, list[int]] = {}
+    places: dict[tuple[tuple[Any, ...], ...], list[int]] = {}
     for place, row in enumerate(rows):
         key = tuple((name, *texts_in(value)) for name, value in row.items())
         places.setdefault(key, []).append(place)

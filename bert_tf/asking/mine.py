@@ -14,7 +14,7 @@ from bert_tf.io.files import ending
 from bert_tf.io.json_files import whole_text
 from bert_tf.io.remote import local_path
 from bert_tf.retrieval.collection import Collection
-from bert_tf.retrieval.mining import mine_negatives
+from bert_tf.retrieval.mining import check_settings, mine_negatives
 from bert_tf.tasks.embedding import files
 from bert_tf.tasks.embedding.data import collection_of
 from bert_tf.tasks.embedding.model import TextEmbedder
@@ -31,6 +31,7 @@ def mine(
     """
     if Path(out).suffix != ".jsonl":
         raise UserError(f"--out {out} must end in .jsonl; the file holds JSON lines")
+    check_settings(negatives, **options)
     with text_file(out) as file:
         collection = _collection(local_path(data), corpus)
         model = load(path)

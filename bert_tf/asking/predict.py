@@ -25,8 +25,7 @@ from bert_tf.io.refusals import explained
 
 # See `Record.lists`.
 Lists = Sequence[Sequence[str]]
-# Outputs that are offsets into a text.
-_OFFSETS = ("start", "end", "starts", "ends")
+_OFFSETS = ("start", "end", "starts", "ends")  # outputs that are offsets into a text
 
 
 def run(

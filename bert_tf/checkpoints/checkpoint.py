@@ -19,8 +19,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import fitted
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-# The most weights that a report names; it counts the others.
-_NAMED = 6
+_NAMED = 6  # the most weights that a report names; it counts the others
 # The arguments of heads that decide the shapes of their weights, and what they are in messages.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 

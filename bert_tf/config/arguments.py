@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
     (Positive | None, "clip_norm learning_rate"),  # or a schedule
     (Weight, "epsilon peak weight_decay"),
     (dict[bool | int | float | str, Weight] | None, "class_weight"),
-    (float | None, "null_threshold"),
+    (float | None, "margin null_threshold"),
     (Share, "beta_1 beta_2 min_score"),
     (Share | None, "abstain"),
     (Rate | None, "dropout"),

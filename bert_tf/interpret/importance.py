@@ -18,8 +18,7 @@ import tensorflow as tf
 from bert_tf.encoder.encoder import Encoder, Inputs
 from bert_tf.encoder.layout import TokenLayout
 
-# Tokens whose gradients are computed at a time.
-_MOST_TOKENS = 4096
+_MOST_TOKENS = 4096  # tokens whose gradients are computed at a time
 
 
 class Importances(NamedTuple):

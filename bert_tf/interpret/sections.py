@@ -11,8 +11,7 @@ from bert_tf.tasks.uncertainty import BINS, reliability
 from bert_tf.templates import figures
 
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
-# Characters that are shown of a text.
-_LONGEST = 120
+_LONGEST = 120  # characters that are shown of a text
 
 
 def draw(rows: int, most: int) -> np.ndarray:

@@ -2,10 +2,24 @@
 
 import numpy as np
 
+from bert_tf.config.arguments import checked
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import Found
 from bert_tf.retrieval.search import exact_search, unit_vectors
+
+
+@checked
+def check_settings(
+    negatives: int, ranks: tuple[int, int] = (1, 100), margin: float | None = None
+) -> None:
+    """Raises UserError for settings that `mine_negatives` does not take."""
+    first, last = ranks
+    if not 1 <= first <= last or not 1 <= negatives <= last - first + 1:
+        raise UserError(
+            f"ranks {first} to {last} cannot give {negatives} negatives; give ascending ranks from "
+            "1 on, and from 1 to as many negatives as there are ranks"
+        )
 
 
 def mine_negatives(
@@ -45,12 +59,8 @@ def mine_negatives(
         UserError: a number is not positive, or the ranks hold fewer passages than `negatives`; and
             as `exact_search`.
     """
+    check_settings(negatives, ranks, margin)
     first, last = ranks
-    if not 1 <= first <= last or not 1 <= negatives <= last - first + 1:
-        raise UserError(
-            f"ranks {first} to {last} cannot give {negatives} negatives; give ascending ranks from "
-            "1 on, and from 1 to as many negatives as there are ranks"
-        )
     firsts: dict[str, int] = {}
     for row, text in enumerate(collection.passages.values()):
         firsts.setdefault(_plain(text), row)

@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 
-# Queries that are compared with a block of passages at a time.
-_QUERIES = 512
+_QUERIES = 512  # queries that are compared with a block of passages at a time
 
 
 def exact_search(

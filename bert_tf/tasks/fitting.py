@@ -29,8 +29,7 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs, uncertainty
 from bert_tf.training.adapter import Adapter
 
-# Rows in one step of a fine-tuning, as in its configuration.
-_BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
+_BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default  # as in configurations
 _NO_SEED = 87654321  # the seed that TensorFlow reports where none was set
 
 

@@ -102,6 +102,19 @@ def test_mistakes(model, tmp_path, capsys, lines, options, said):
     assert not (tmp_path / "o.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--range", "9", "1"], "ranks 9 to 1 cannot give 3"),
+        (["--margin", "nan"], "margin must be a finite number"),
+    ],
+)
+def test_settings_are_checked_before_the_work(pairs, tmp_path, capsys, options, said):
+    # A model that is not there would be the next mistake.
+    assert mine("no model", pairs, tmp_path / "o.jsonl", *options) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_reranker_is_refused(pairs, tmp_path, capsys):
     path = tmp_path / "ranker.keras"
     tiny_objects.reranker().save(path)

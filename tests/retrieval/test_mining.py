@@ -71,3 +71,9 @@ def test_scores_are_cosines_or_dot_products():
 def test_mistakes(settings):
     with pytest.raises(UserError, match="cannot give . negatives; give ascending ranks from 1"):
         mined(*settings)
+
+
+@pytest.mark.parametrize("margin", [np.nan, np.inf])
+def test_a_margin_is_finite(margin):
+    with pytest.raises(UserError, match="margin must be a finite number"):
+        mined(1, (1, 5), margin)

@@ -38,12 +38,12 @@ class EmbeddingData(FinetuningData):
 
     format: str
     """`tsv`, `csv`, `jsonl`, `parquet` or `datasets`, with columns `sentence1`, `sentence2` and
-    `score` (or `label`); `anchor` (or `query`), `positive` and optionally `negative` (in the last
-    three also `negatives`, a list); or `text`, optionally with `label`. `sts-b`: GLUE's files or
-    the original ones, whose scores are divided by 5. `nli`: GLUE's files of MNLI or SNLI, as
-    premise, entailed hypothesis and contradicting hypothesis. `triples`: MS MARCO's TSV of query,
-    relevant passage and another passage, without a header. `beir`: a folder in BEIR's form; pairs
-    come from `qrels/train.tsv`, and the evaluation searches the whole corpus.
+    `score` (or `label`); `anchor` (or `query`) and `positive`, or `question` (or `query`) and
+    `answer`, each with `negative` or not (in the last three also `negatives`, a list); or `text`,
+    with `label` or not. `sts-b`: GLUE's files or the original ones, whose scores are divided by 5.
+    `nli`: GLUE's files of MNLI or SNLI: premise, entailed hypothesis, contradicting hypothesis.
+    `triples`: MS MARCO's TSV of query, relevant passage and another passage, without a header.
+    `beir`: a folder in BEIR's form, with pairs in `qrels/train.tsv`; the whole corpus is searched.
     """
 
 

@@ -26,13 +26,12 @@ _SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], Form], ...] = (
     (("anchor", "positive", "negative"), (), "texts"),
     (("query", "positive", "negative"), (), "texts"),
     (("text",), ("label",), "labels"),
+    *(((first, "answer", "negative"), (), "texts") for first in ("query", "question")),
 )
 _KNOWN = tuple(dict.fromkeys(name for texts, targets, _ in _SHAPES for name in (*texts, *targets)))
 _NEGATIVES = "negatives"
-# The greatest score of STS-B.
-_HIGHEST = 5.0
-# Columns of the original files of STS-B, which have no header.
-_SCORE, _FIRST, _SECOND = 4, 5, 6
+_HIGHEST = 5.0  # the greatest score of STS-B
+_SCORE, _FIRST, _SECOND = 4, 5, 6  # columns of the original files of STS-B, without a header
 
 
 def find_file(folder: Path, file_format: str, split: str) -> Path:
@@ -84,7 +83,7 @@ def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "li
     if shape is None:
         raise UserError(
             f"{path}, {unit} {line}: no text columns; name them sentence1 and sentence2, anchor "
-            "and positive, query and positive, or text"
+            "and positive, query and positive, question and answer, or text"
         )
     known, kinds, form = shape
     negatives = (name for name in first if name.startswith(f"{_NEGATIVES} "))

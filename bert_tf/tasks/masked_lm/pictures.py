@@ -10,8 +10,7 @@ from bert_tf.interpret.pictures import EncoderPictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.text import Preprocessor
 
-# Pieces that are shown for each gap.
-_SHOWN = 10
+_SHOWN = 10  # pieces that are shown for each gap
 
 
 class GapPictures(EncoderPictures):

@@ -25,8 +25,7 @@ from bert_tf.text import QuestionWindows
 from bert_tf.text.parts import map_in_chunks
 
 _TEMPLATE = macros("bert_tf/tasks/question_answering/answer.html")
-# Best answers that are shown.
-_SHOWN = 5
+_SHOWN = 5  # best answers that are shown
 # Windows are long, so few share a batch.
 _BATCH = 8
 _GRADES = ("wrong", "partly right", "right")

@@ -20,8 +20,7 @@ from bert_tf.data.tfds import load_split
 from bert_tf.errors import UserError
 from bert_tf.io.json_files import read_json, value_at, whole_text
 
-# Questions that a message names.
-_NAMED = 3
+_NAMED = 3  # questions that a message names
 
 
 class Answer(NamedTuple):

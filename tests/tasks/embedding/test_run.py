@@ -146,6 +146,8 @@ def test_beir_is_pairs_to_train_on_and_a_search_to_measure(tmp_path):
         ("a.tsv", ["sentence1\tsentence2\tlabel", "a\tb\t1"], (["a"], ["b"]), "scores"),
         ("a.csv", ["negative,anchor,positive", "c,a,b"], (["a"], ["b"], ["c"]), "texts"),
         ("a.jsonl", ['{"query": "a", "positive": "b"}'], (["a"], ["b"]), "texts"),
+        ("a.tsv", ["question\tanswer", "a\tb"], (["a"], ["b"]), "texts"),
+        ("a.jsonl", ['{"query": "a", "answer": "b"}'], (["a"], ["b"]), "texts"),
         (
             "a.jsonl",
             ['{"query": "a", "positive": "b", "negatives": ["c", "d"]}'],
