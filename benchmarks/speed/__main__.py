@@ -120,7 +120,7 @@ def _measure(
         ours = min(each.median() for each in contestants if each.name.startswith(OURS))
         operations = peak.encoder_operations(work.shape, work.batch, work.length)
         product = min(each.median() for each in timed[len(contestants) :])
-        share = operations / ours / (2 * peak.SIZE**3 / product)
+        share = operations / ours / (peak.STEP_OPERATIONS / product)
     for each in timed:
         each.close()
     return {
