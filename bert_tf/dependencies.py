@@ -35,7 +35,7 @@ def prepare_to_serve(fixed_weights: bool = True) -> None:
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, str(int(fixed_weights)))
-    # The default with AVX512-VNNI or AMX only. It is as fast or faster without (how_to/serving.md).
+    # TensorFlow's default only with AVX512-VNNI or AMX. Elsewhere too it is as fast, or faster.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     # An export computes in two shards, each of which has half of the processors.
     half = max(1, (os.cpu_count() or 1) // 2)
