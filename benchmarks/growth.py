@@ -31,7 +31,7 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 LENGTHS = (32, 64, 128, 256, 512)
 _PEERS = ("pytorch", "openvino")
 _BATCH, _LENGTH, _SHAPE = 8, 128, "base"
-# What may vary, by the option of the command line.
+# A choice of `--axes` -> what is varied.
 AXES = {"rows": "rows", "tokens": "tokens of a row", "weights": "million weights of the blocks"}
 
 # Contestant -> (what is varied, milliseconds) of each point.

@@ -6,9 +6,9 @@
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
 threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
-step, and its share of all. A line above it says how long one thread computes, two do, or none. With
-`--peer`, the step is that of ONNX Runtime or OpenVINO, and the times are from their own profilers;
-`--intra-op` is the number of their threads.
+step, and its share of all. A line above the table has the time in which no thread computes, one, or
+two. With `--peer`, the step is that of ONNX Runtime or OpenVINO, and the times are from their own
+profilers; `--intra-op` is the number of their threads.
 """
 
 import argparse
@@ -39,6 +39,8 @@ _COMPUTING = "tf_Compute"
 _ASYNCHRONOUS = "ExecutorState::ProcessAsync::Start"
 # Milliseconds of all steps, and how often an operation ran in them, by kind.
 Sums = tuple[collections.Counter[str], collections.Counter[str]]
+# The kind of an operation, the millisecond at which it began, and the milliseconds that it took.
+Operation = tuple[str, float, float]
 
 
 def main() -> int:
@@ -88,10 +90,11 @@ def _of_ours(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
         for _ in range(steps):
             job.step()
     (trace,) = logs.rglob("*.xplane.pb")
-    busy = _threads(trace)
+    found = list(_operations(trace))
+    busy = _threads(found)
     shares = (f"{count}: {busy[count] / steps:.1f} ms" for count in sorted(busy))
     print(f"of a step, by the number of threads that compute: {', '.join(shares)}")
-    return _sums(trace)
+    return _sums(found)
 
 
 def _of_onnx(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
@@ -137,20 +140,19 @@ def _of_openvino(settings: dict[str, Any], steps: int, logs: Path) -> Sums:
     return milliseconds, counts
 
 
-def _sums(trace: Path) -> Sums:
+def _sums(operations: list[Operation]) -> Sums:
     """Milliseconds and number of the operations of each kind."""
     milliseconds, counts = collections.Counter(), collections.Counter()
-    for kind, _, duration in _operations(trace):
+    for kind, _, duration in operations:
         milliseconds[kind] += duration
         counts[kind] += 1
     return milliseconds, counts
 
 
-def _threads(trace: Path) -> dict[int, float]:
-    """Milliseconds, between the first operation and the last, in which so many threads compute."""
-    found = list(_operations(trace))
-    changes = [(start, 1) for _, start, _ in found]
-    changes += [(start + duration, -1) for _, start, duration in found]
+def _threads(operations: list[Operation]) -> dict[int, float]:
+    """Number of threads -> milliseconds in which so many compute, until the last operation ends."""
+    changes = [(start, 1) for _, start, _ in operations]
+    changes += [(start + duration, -1) for _, start, duration in operations]
     milliseconds: dict[int, float] = collections.defaultdict(float)
     busy, before = 0, min(changes)[0]
     for moment, change in sorted(changes):
@@ -159,8 +161,7 @@ def _threads(trace: Path) -> dict[int, float]:
     return milliseconds
 
 
-def _operations(trace: Path) -> Iterator[tuple[str, float, float]]:
-    """The kind of each operation, the millisecond at which it began, and how many it took."""
+def _operations(trace: Path) -> Iterator[Operation]:
     space = xplane_pb2.XSpace.FromString(trace.read_bytes())
     for plane in space.planes:
         for line in plane.lines:

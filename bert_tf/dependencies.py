@@ -24,7 +24,7 @@ def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
     Commands call it, not the library. Variables that the user has set keep their values.
     """
-    # 3, because TensorFlow logs an error where it finds no GPU. Python raises the others too.
+    # 3, because TensorFlow logs an error where it finds no GPU. Other errors are also raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if not os.environ.get("KERAS_BACKEND"):
         os.environ["KERAS_BACKEND"] = "tensorflow"

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from benchmarks.speed import inputs
+from benchmarks.speed.answering import answering
 from benchmarks.speed.turns import Job
 
 Run = Callable[[dict[str, np.ndarray]], np.ndarray]
+# As `answering` takes it.
+Make = Callable[[dict[str, Any]], Callable[[], np.ndarray]]
 
 _NAMES = {
     "input_word_ids": "input_ids",
@@ -44,7 +46,8 @@ def job(settings: dict[str, Any], run: Run) -> Job:
         settings: of the contestant; the work is encode or classify.
         run: takes int64 [batch, seq_len] under transformers' names, gives float32.
     """
-    return {"encode": _encode, "classify": _classify}[settings["work"]](settings, run)
+    of_inputs = {"encode": _of_ids, "classify": _of_texts}[settings["work"]]
+    return answering(settings, of_inputs(settings, run))
 
 
 def renamed(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -52,34 +55,26 @@ def renamed(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {_NAMES[name]: value.astype(np.int64) for name, value in given.items()}
 
 
-def _encode(settings: dict[str, Any], run: Run) -> Job:
-    arrays, last = {}, []
+def _of_ids(_: dict[str, Any], run: Run) -> Make:
+    def make(given: dict[str, Any]) -> Callable[[], np.ndarray]:
+        arrays = renamed(given)
+        return lambda: run(arrays)
 
-    def resize(rows: int, length: int) -> None:
-        batch = inputs.full_batch(rows, length, 30522)
-        arrays.update(renamed(batch))
-
-    def step() -> None:
-        last[:] = [run(arrays)]
-
-    resize(settings["batch"], settings["length"])
-    return Job(step, lambda: last[0], resize)
+    return make
 
 
-def _classify(settings: dict[str, Any], run: Run) -> Job:
+def _of_texts(settings: dict[str, Any], run: Run) -> Make:
     tokenizer = tokenizers.Tokenizer.from_file(str(Path(settings["weights"]) / "tokenizer.json"))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(_LONGEST)
-    texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
-    last = []
 
-    def step() -> None:
+    def answer(texts: list[str]) -> np.ndarray:
         rows = tokenizer.encode_batch(texts)
         arrays = {
             "input_ids": np.array([row.ids for row in rows]),
             "attention_mask": np.array([row.attention_mask for row in rows]),
             "token_type_ids": np.array([row.type_ids for row in rows]),
         }
-        last[:] = [run(arrays)]
+        return run(arrays)
 
-    return Job(step, lambda: last[0])
+    return lambda given: lambda: answer(given["text"])

@@ -2,13 +2,12 @@
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.speed import inputs
-from benchmarks.speed.exported import exported
+from benchmarks.speed.exported import Make, exported, job
 from benchmarks.speed.turns import Job, serve
 from bert_tf.asking.session import SessionModel, c_library
 from bert_tf.dependencies import prepare_environment, prepare_to_serve
@@ -38,34 +37,23 @@ def prepare(settings: dict[str, Any]) -> Job:
     os.environ["TF_NUM_INTEROP_THREADS"] = str(settings["inter_op"])
     prepare_to_serve(fixed_weights=settings["precision"] != "float32")
     with exported(settings) as folder:
-        return {"encode": _encode, "classify": _classify}[settings["work"]](folder, settings)
+        return job(settings, {"encode": _of_ids, "classify": _of_texts}[settings["work"]](folder))
 
 
-def _encode(folder: str, settings: dict[str, Any]) -> Job:
+def _of_ids(folder: str) -> Make:
     model = IdsModel(folder, c_library(), None)
-    arrays, last = {}, []
-
-    def resize(rows: int, length: int) -> None:
-        arrays.update(inputs.full_batch(rows, length, 30522))
-
-    def step() -> None:
-        last[:] = [model.call(arrays)["last_layer"]]
-
-    resize(settings["batch"], settings["length"])
-    return Job(step, lambda: last[0], resize)
+    return lambda given: lambda: model.call(given)
 
 
-def _classify(folder: str, settings: dict[str, Any]) -> Job:
+def _of_texts(folder: str) -> Make:
     model = SessionModel.load(folder)
     assert model is not None
-    texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
-    rows = [{"text": text} for text in texts]
-    last = []
 
-    def step() -> None:
-        last[:] = [model.ask("serving_default", rows)["probabilities"]]
+    def make(given: dict[str, Any]) -> Callable[[], dict[str, np.ndarray]]:
+        rows = [{"text": text} for text in given["text"]]
+        return lambda: model.ask("serving_default", rows)
 
-    return Job(step, lambda: last[0])
+    return make
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from benchmarks.speed.works import SHAPES
 
 # A product as large as this is as fast as any.
 _SIZE = 2048
-# So many make a step. After a pause, the first is slower.
+# Products in a step. After a pause, the first is slower.
 _TIMES = 10
 STEP_OPERATIONS = 2 * _SIZE**3 * _TIMES
-# The peak is that of the faster one. In float32 PyTorch's is MKL, which is slow on other processors
-# than Intel's; TensorFlow's is oneDNN.
+# The peak is that of the faster library. In float32 PyTorch uses MKL, which is slow on processors
+# that are not Intel's; TensorFlow uses oneDNN.
 LIBRARIES = ("PyTorch", "TensorFlow")
 
 

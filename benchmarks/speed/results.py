@@ -135,8 +135,8 @@ class Result:
 def summary(results: Sequence[Result]) -> Table:
     """A line for every goal: ours, the fastest peer, their ratio, what it must be and the aim.
 
-    Memory is that of our fastest in training and of `PREDICT` in answering, in GiB, of that of the
-    least peer.
+    Memory, in GiB, is compared with the least peer's: that of our fastest in training, and that of
+    `PREDICT` in answering.
     """
     table = Table(
         "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory, GiB"

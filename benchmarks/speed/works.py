@@ -25,7 +25,7 @@ class Work:
         shape: the weights' shape, one of `SHAPES`.
         must: the least ratio to the fastest peer, for float32 and bfloat16.
         aim: the ratio that would be good.
-        memory: the most that a process should need, in that of the least peer, and what would be
+        memory: the most memory of a process, as a multiple of the least peer's, and what would be
             good.
     """
 
