@@ -7,8 +7,7 @@ import numpy as np
 
 from benchmarks.speed import inputs
 from benchmarks.speed.turns import Job
-
-_VOCABULARY = 30522
+from benchmarks.speed.weights import VOCABULARY
 
 
 def answering(
@@ -24,7 +23,7 @@ def answering(
     computes, last = [], []
 
     def resize(rows: int, length: int) -> None:
-        computes[:] = [make(inputs.full_batch(rows, length, _VOCABULARY))]
+        computes[:] = [make(inputs.full_batch(rows, length, VOCABULARY))]
 
     def step() -> None:
         last[:] = [computes[0]()]
