@@ -8,6 +8,7 @@ classes that were imported.
 import importlib
 from typing import TYPE_CHECKING
 
+from bert_tf.checkpoints import heads as _heads
 from bert_tf.dependencies import import_keras
 from bert_tf.errors import UserError as UserError
 from bert_tf.starting import not_collecting, start_faster
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 start_faster()
+# The formats of checkpoints know the heads of all families, which lie above them.
+_heads.SOURCES.append(lambda: importlib.import_module("bert_tf.tasks.registry").heads_of_models())
 
 # The public names by their modules: those that need no TensorFlow, and the others.
 _LIGHT = {

@@ -17,9 +17,7 @@ from collections.abc import Iterable
 
 import keras
 
-from bert_tf.encoder.block import TransformerBlock
-from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.encoder import Encoded, Encoder, Inputs
+from bert_tf.encoder.encoder import Embeddings, Encoded, Encoder, Inputs, TransformerBlock
 from bert_tf.encoder.layers import FUSED_EPSILON, FUSED_TYPES
 
 

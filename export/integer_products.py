@@ -16,8 +16,7 @@ import tensorflow as tf
 
 from bert_tf.console import Progress, logger
 from bert_tf.encoder.attention import SelfAttention
-from bert_tf.encoder.block import TransformerBlock
-from bert_tf.encoder.encoder import INPUTS, Encoder
+from bert_tf.encoder.encoder import INPUTS, Encoder, TransformerBlock
 from bert_tf.encoder.layers import Linear
 from bert_tf.export.calibration import MOST_ROWS
 from bert_tf.export.litert.form import Row

@@ -11,9 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.encoder.attention import SelfAttention
-from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.encoder import Encoder, TransformerBlock
 from bert_tf.encoder.layers import LayerNorm, Linear
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.export.fused_norms import unscale

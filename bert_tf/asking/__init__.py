@@ -133,16 +133,16 @@ class CutTexts:
     """Counts the rows with longer texts than a model reads, unless the messages are off."""
 
     def __init__(self, model: Any):
-        self._model, self._cut, self._rows = model, 0, 0
+        self._model, self._cut, self._rows, self._how = model, 0, 0, ""
 
     def add(self, columns: Sequence[Sequence]) -> None:
         if columns and hasattr(self._model, "count_cut") and logger.isEnabledFor(logging.INFO):
-            self._cut += self._model.count_cut(columns)
-            self._rows += len(columns[0])
+            count, self._how = self._model.count_cut(columns)
+            self._cut, self._rows = self._cut + count, self._rows + len(columns[0])
 
     def say(self) -> None:
         if self._cut:
-            logger.info(f"{self._cut} of {self._rows} inputs {self._model.unread}")
+            logger.info(f"{self._cut} of {self._rows} inputs {self._how}")
 
 
 def say_cut(model: Any, columns: Sequence[Sequence]) -> None:

@@ -179,15 +179,10 @@ class FrozenTask(Answers):
         with self._explained():
             return self.model.evaluate(*args, **kwargs)
 
-    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """How many rows have longer texts than the export reads; 0 if it does not say."""
-        if self._record is not None and not self._record.may_cut(columns):
-            return 0
-        return self._unweighted.count_cut(columns) if self._unweighted else 0
-
-    @property
-    def unread(self) -> str:
-        return self._unweighted.unread
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
+        """As of a task model; 0 if the export does not say what it reads."""
+        may_cut = self._record is None or self._record.may_cut(columns)
+        return self._unweighted.count_cut(columns) if may_cut and self._unweighted else (0, "")
 
     @functools.cached_property
     def _unweighted(self) -> Any:

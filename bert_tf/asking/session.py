@@ -147,16 +147,12 @@ class SessionModel(Answers):
                 library.TF_DeleteTensor(c_void_p(each))
         return without_nan(dict(zip(outputs, arrays, strict=True)), self.path)
 
-    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
         """As `FrozenTask.count_cut`. Loads TensorFlow's Python part only if a text may be cut."""
         if self.record is not None and self.record.may_cut(columns):
             with contextlib.suppress(UserError):  # for a class that only another package knows
                 return self._frozen.count_cut(columns)
-        return 0
-
-    @property
-    def unread(self) -> str:
-        return self._frozen.unread
+        return 0, ""
 
     @functools.cached_property
     def _frozen(self) -> Any:

@@ -1,8 +1,8 @@
 """The heads of task models, as the formats of other programs have them.
 
-Each task family states its head. Families lie above checkpoints, so their registry makes itself
-known here (`SOURCES`), and the formats ask for all heads. Callers cannot pass the heads, since
-encoders, tokenizers and runs open checkpoints without knowing any family.
+Each task family states its head. Families lie above checkpoints, so the package adds their registry
+to `SOURCES`, and the formats look up all heads. Callers cannot pass the heads, since encoders,
+tokenizers and runs open checkpoints without knowing any family.
 """
 
 import dataclasses

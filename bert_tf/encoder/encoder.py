@@ -1,4 +1,4 @@
-"""BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
+"""BERT's encoder (Devlin et al. 2019, section 3): embeddings, blocks and a pooler."""
 
 import dataclasses
 import os
@@ -13,11 +13,9 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.growth import with_tokens
 from bert_tf.compat import extensible
 from bert_tf.console import logger
-from bert_tf.encoder.attention import padding_bias
-from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.attention import SelfAttention, padding_bias
 from bert_tf.encoder.config import POOLERS, EncoderConfig
-from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.layers import Linear
+from bert_tf.encoder.layers import Dropout, LayerNorm, Linear, truncated_normal
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.rematerialized import rematerialized
 from bert_tf.encoder.saving import freeze, frozen_layers, registered, registered_name
@@ -29,6 +27,142 @@ Inputs = Mapping[str, tf.Tensor]
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
 LAYOUTS: dict[str, type[PaddedLayout]] = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Embeddings(keras.layers.Layer):
+    """Token ids -> vectors: word + position + segment, normalized, with dropout (paper, figure 2).
+
+    ELECTRA's are narrower than its blocks, and a linear layer projects them.
+    """
+
+    def __init__(self, config: EncoderConfig, **kwargs: Any):
+        kwargs.setdefault("name", "embeddings")
+        super().__init__(**kwargs)
+        self.config = config
+        policy = {"dtype": self.dtype_policy}
+        self.layer_norm = LayerNorm(config.layer_norm_eps, name="layer_norm", **policy)
+        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", **policy)
+        self.projection = None
+        if config.embedding_width != config.hidden_size:
+            self.projection = Linear(
+                config.hidden_size, None, config.initializer_range, name="projection", **policy
+            )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        width = self.config.embedding_width
+
+        def table(name: str, rows: int) -> keras.Variable:
+            return self.add_weight(
+                name=name,
+                shape=(rows, width),
+                initializer=truncated_normal(self.config.initializer_range),
+                autocast=False,
+            )
+
+        self.word_embeddings = table("word_embeddings", self.config.vocab_size)
+        self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
+        self.token_type_embeddings = None
+        if self.config.type_vocab_size:
+            self.token_type_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
+        self.layer_norm.build((None, width))
+        if self.projection is not None:
+            self.projection.build((None, width))
+
+    def call(
+        self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Three int32 [tokens] -> [tokens, hidden]; rows are added up in float32."""
+        # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
+        # read once rows were gathered from the variable itself.
+        tables = self.word_embeddings, self.position_embeddings, self.token_type_embeddings
+        word, position, *token_type = (
+            tf.cast(tf.gather(tf.convert_to_tensor(table), ids), tf.float32)
+            for table, ids in zip(tables, (word_ids, positions, type_ids), strict=True)
+            if table is not None
+        )
+        vectors = self.layer_norm(sum(token_type, word + position))
+        vectors = self.dropout(vectors, training=training)
+        return vectors if self.projection is None else self.projection(vectors)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return (*input_shape, self.config.hidden_size)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"config": self.config.to_dict()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Embeddings":
+        return cls(**config | {"config": EncoderConfig(**config["config"])})
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TransformerBlock(keras.layers.Layer):
+    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x)))."""
+
+    def __init__(self, config: EncoderConfig, index: int = 0, **kwargs: Any):
+        kwargs.setdefault("name", f"layer_{index}")
+        super().__init__(autocast=False, **kwargs)  # `bias` stays in float32
+        self.config = config
+        self.index = index
+        policy = {"dtype": self.dtype_policy}
+        dropout, epsilon = config.hidden_dropout_prob, config.layer_norm_eps
+        deviation = config.initializer_range
+        self.attention = SelfAttention(
+            config.num_attention_heads,
+            config.attention_probs_dropout_prob,
+            deviation,
+            name="attention",
+            **policy,
+        )
+        self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
+        self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
+        self.intermediate = Linear(
+            config.intermediate_size, config.hidden_act, deviation, name="intermediate", **policy
+        )
+        self.output_projection = Linear(
+            config.hidden_size, None, deviation, name="output", **policy
+        )
+        self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
+        self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
+
+    def build(self, input_shape: tuple[int | None, int]) -> None:
+        norms = self.attention_layer_norm, self.output_layer_norm
+        for layer in (self.attention, self.intermediate, *norms):
+            layer.build((None, input_shape[-1]))
+        self.output_projection.build((None, self.config.intermediate_size))
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        layout: TokenLayout,
+        bias: tf.Tensor,
+        training: bool = False,
+        positions: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """As `SelfAttention.call`, whose intermediates it returns too."""
+        mixed, intermediates = self.attention(
+            tokens, layout=layout, bias=bias, training=training, positions=positions
+        )
+        if positions is not None:
+            tokens = layout.select(tokens, positions)
+        drawn = self.attention_dropout.draw(tf.shape(mixed), training)
+        tokens = self.attention_layer_norm(mixed, tokens, drawn=drawn, training=training)
+        expanded = self.intermediate(tokens, training=training)
+        expanded = self.output_projection(expanded, training=training)
+        drawn = self.output_dropout.draw(tf.shape(expanded), training)
+        tokens = self.output_layer_norm(expanded, tokens, drawn=drawn, training=training)
+        return tokens, intermediates
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"config": self.config.to_dict(), "index": self.index}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "TransformerBlock":
+        return cls(**config | {"config": EncoderConfig(**config["config"])})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,6 +50,18 @@ def settings_of(model: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def unread(model: Any) -> str:
+    """What rows have of which a model does not read all, and what of them it does not read."""
+    limits = []
+    if model.long_text != WINDOWS:
+        limits.append(f"more than {model.max_length} tokens (max_length)")
+    if model.max_windows is not None:
+        limits.append(f"more than {model.max_windows} windows (max_windows)")
+    if model.long_text == WINDOWS and len(model.columns) == 2:
+        limits.append("a first text of more than half a window")
+    return f"have {' or '.join(limits)}; the {model.cut}s of their texts are not read"
+
+
 def reader(model: Any) -> TextReader:
     """The reader that packs the texts of a model, into windows if the model reads windows."""
     stride = (model.stride or model.max_length // 2) if model.long_text == WINDOWS else None
@@ -80,9 +92,24 @@ def outputs(model: Any, windows: TextWindows) -> Any:
         return map_rows(network, windows.features)
     if network.reads_rows:
         return map_rows(network, windows.end_to_end())
-    found = map_rows(model.part("windows_of"), windows.features)
+    of_windows, of_vectors = model._once(
+        "parts of the model",
+        lambda: (
+            network.function(lambda features: scored(network, features)),
+            network.function(network.outputs_of),
+        ),
+    )
+    found = map_rows(of_windows, windows.features)
     of_rows = {"vectors": pooled(model, found, windows.rows, tf.size(windows.counts))}
-    return map_rows(lambda rows: model.part("outputs_of")(rows["vectors"]), of_rows)
+    return map_rows(lambda rows: of_vectors(rows["vectors"]), of_rows)
+
+
+def scored(model: Any, windows: Features, training: bool = False) -> Scored:
+    """The vectors of windows, and their scores: those of a trained layer, or the model's own."""
+    vectors = tf.cast(model.vectors_of(windows, training), tf.float32)
+    scorer = model.window_attention
+    scores = scorer(vectors)[:, 0] if scorer else model.window_scores(windows)
+    return vectors, tf.cast(scores, tf.float32)
 
 
 def pooled(model: Any, windows: Scored, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:

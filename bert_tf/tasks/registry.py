@@ -14,7 +14,7 @@ import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.heads import Head
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.tasks.family import TaskFamily
@@ -84,6 +84,11 @@ def family_of(class_name: str) -> TaskFamily | None:
     return next((each for each in families() if each.class_name == class_name), None)
 
 
+def heads_of_models() -> dict[str, Head]:
+    """The heads of all families by the names of their models' classes."""
+    return {each.class_name: each.head for each in families()}
+
+
 def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
     """The class of a model with such arguments: `cls`, or one of its `options`."""
     for argument, name in vars(cls).get("options", {}).items():
@@ -104,6 +109,3 @@ def _read_entry_points() -> None:
         # Whatever the code of another package may raise.
         except Exception as error:
             logger.warning(f"the task {entry.name} of the package {package} is skipped: {error}")
-
-
-heads.SOURCES.append(lambda: {each.class_name: each.head for each in families()})

@@ -278,10 +278,6 @@ class TaskModel(EncoderModel):
         model.__dict__.update(vars(self) | attributes)
         return model
 
-    def is_on_device(self) -> bool:
-        """Whether a LiteRT file computes the answers of this model."""
-        return self._network is not None or "ask" in vars(self)
-
     @property
     def has_tokenizer(self) -> bool:
         return self._tokenizer is not None
@@ -313,28 +309,17 @@ class TaskModel(EncoderModel):
         folder, self.tokens = self.tokens, None  # of other texts, it would have the same
         return EncodedRows.of_arrays(joined(pieces, folder))
 
-    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
-        """How many rows have more tokens than the model reads, so that their texts are cut. A
-        column is of texts, or of lists of texts of which each is packed with the others.
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
+        """How many rows have more tokens than the model reads, so that their texts are cut, and
+        what they have and how they are cut, in words. A column is of texts, or of lists of texts of
+        which each is packed with the others.
         """
         if not self.cuts_texts:
-            return 0
+            return 0, ""
         count = len(columns[0]) if columns else 0
         starts = range(0, count, _COUNTED)
         parts = ([column[start : start + _COUNTED] for column in columns] for start in starts)
-        return sum(_count_cut(self, part) for part in parts)
-
-    @property
-    def unread(self) -> str:
-        """What the rows that `count_cut` counts have, and what of them is not read, in words."""
-        limits = []
-        if self.long_text != long_texts.WINDOWS:
-            limits.append(f"more than {self.max_length} tokens (max_length)")
-        if self.max_windows is not None:
-            limits.append(f"more than {self.max_windows} windows (max_windows)")
-        if self.long_text == long_texts.WINDOWS and len(self.columns) == 2:
-            limits.append("a first text of more than half a window")
-        return f"have {' or '.join(limits)}; the {self.cut}s of their texts are not read"
+        return sum(_count_cut(self, part) for part in parts), long_texts.unread(self)
 
     def make_linear(self, outputs: int, name: str) -> Linear:
         return Linear(
@@ -364,8 +349,9 @@ class TaskModel(EncoderModel):
         if self.long_text != long_texts.WINDOWS:
             return self.outputs_of(self.vectors_of(inputs, training), training)
         windows, rows = long_texts.split(self, inputs)
-        scored, batch = self.windows_of(windows, training), tf.shape(inputs["input_mask"])[0]
-        return self.outputs_of(long_texts.pooled(self, scored, rows, batch), training)
+        scored = long_texts.scored(self, windows, training)
+        vectors = long_texts.pooled(self, scored, rows, tf.shape(inputs["input_mask"])[0])
+        return self.outputs_of(vectors, training)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """What the head reads of inputs [rows, seq_len]: by default the pooled output."""
@@ -376,20 +362,9 @@ class TaskModel(EncoderModel):
         vectors = tf.ensure_shape(vectors, [None, self.pooled_width])
         return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
 
-    def windows_of(self, inputs: Features, training: bool = False) -> long_texts.Scored:
-        vectors = tf.cast(self.vectors_of(inputs, training), tf.float32)
-        scorer = self.window_attention
-        scores = scorer(vectors)[:, 0] if scorer else self.window_scores(inputs)
-        return vectors, tf.cast(scores, tf.float32)
-
     def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The logarithms of the weights of windows in a mean; by default windows count alike."""
         return tf.zeros(tf.shape(inputs["input_mask"])[:1])
-
-    def part(self, name: str) -> Callable[[Any], Any]:
-        """A method of the network as a function of the graph, which holds it once."""
-        network: Any = self.network()
-        return self._once(f"part {name}", lambda: network.function(getattr(network, name)))
 
     def read(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """One or two columns of texts, string [batch], as tokens; a graph holds the reader once."""
@@ -1078,7 +1053,7 @@ class TaskModel(EncoderModel):
             return model
         if isinstance(model, TaskModel):
             strings = vars(model).get("ask")  # of a LiteRT file
-            if not model.is_on_device() or {*changed} <= {*cls.device_options}:
+            if not is_on_device(model) or {*changed} <= {*cls.device_options}:
                 copy = model._with(**changed)
                 copy.check_settings()
                 if strings is not None:
@@ -1103,6 +1078,11 @@ class Asked(NamedTuple):
     rows: Sequence[Row]
     single: bool
     signature: str = "serving_default"
+
+
+def is_on_device(model: TaskModel) -> bool:
+    """Whether a LiteRT file computes the answers of a model."""
+    return model._network is not None or "ask" in vars(model)
 
 
 def in_chunks(

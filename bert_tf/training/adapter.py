@@ -16,7 +16,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.peft import Pair, Updates, of_head
 from bert_tf.config.train import LoraConfig
-from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.encoder import TransformerBlock
 from bert_tf.encoder.layers import Dropout, Linear
 from bert_tf.errors import UserError
 

@@ -1,6 +1,8 @@
 """Finding a checkpoint, filling a model from it, and what is said about it."""
 
 import shutil
+import subprocess
+import sys
 from unittest import mock
 
 import numpy as np
@@ -89,6 +91,15 @@ def test_the_public_encoder_and_tokenizer_read_any_checkpoint(capsys):
         f"{CLASSIFIER}: 31 weights loaded; ignored: classifier.bias, classifier.weight\n"
     )
     tiny.assert_equal(encoder, tiny.load(CLASSIFIER)[0].encoder)
+
+
+def test_a_head_is_known_where_no_family_was_imported():
+    code = (
+        "import sys; from bert_tf.checkpoints import reading\n"
+        f"assert reading.find({str(CLASSIFIER)!r}).description.model == 'TextClassifier'\n"
+        "assert 'bert_tf.tasks.classification.model' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tiny.FIXTURES.parents[1])
 
 
 def test_a_checkpoint_without_vocabulary_has_no_tokenizer():

@@ -24,7 +24,7 @@ EXCEPTIONS = {
     "bert_tf.export.run.export_run": _RUN,
     "bert_tf.interpret.data_quality.check": _RUN,
     "bert_tf.interpret.pictures.Pictures": _RECORD,
-    "bert_tf.optimization.optimizers.BertOptimizer": _ABSTRACT,
+    "bert_tf.optimization.BertOptimizer": _ABSTRACT,
     "bert_tf.register": "changes the registry for all that follows; `TaskFamily` shows it",
     "bert_tf.report.curves.read_curves": _RUN,
     "bert_tf.retrieval.collection.Collection": _RECORD,

@@ -110,7 +110,7 @@ class ModernBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """See `bert_tf.encoder.block.TransformerBlock.call`."""
+        """See `bert_tf.encoder.encoder.TransformerBlock.call`."""
         normalized = tokens if self.attention_norm is None else self.attention_norm(tokens)
         mixed, probabilities = self._attend(normalized, layout, bias, training)
         tokens += mixed

@@ -6,9 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.encoder.attention import SelfAttention
-from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.embeddings import Embeddings
+from bert_tf.encoder.encoder import Embeddings, TransformerBlock
 from bert_tf.encoder.layers import Dropout, LayerNorm, Linear
 from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import MaskedLMHead

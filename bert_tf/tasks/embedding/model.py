@@ -36,7 +36,7 @@ from bert_tf.tasks.embedding.pooling import (
     without_prompt,
 )
 from bert_tf.tasks.fitting import check_not_compiled, is_compiled_by_user
-from bert_tf.tasks.task_model import Asked, TaskModel
+from bert_tf.tasks.task_model import Asked, TaskModel, is_on_device
 from bert_tf.tasks.texts.metrics import regression_metrics
 from bert_tf.text import Tokenizer
 from bert_tf.text.parts import as_first, first_equal
@@ -527,7 +527,7 @@ class TextEmbedder(TaskModel):
         targets = numbers if rows.targets is None else self.target.numbers(rows)
         return data.NumberedTexts(encoded, targets, groups=numbers, uncounted=uncounted)
 
-    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
         # The texts of a row are read one by one, each after the prompt.
         prompt = encoded(self.training_prompt()[0])
         rows = zip(*columns, strict=True)
@@ -736,7 +736,7 @@ class TextEmbedder(TaskModel):
     ) -> np.ndarray:
         settings = cast(Any, model).settings
         # An export has no other signature than those that are seen.
-        is_live = isinstance(model, cls) and not model.is_on_device()
+        is_live = isinstance(model, cls) and not is_on_device(model)
         if is_live and (truncate_dim, vectors) != (None, None):
             options["whole"] = True
         if vectors is not None:

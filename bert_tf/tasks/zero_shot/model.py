@@ -136,7 +136,7 @@ class ZeroShotClassifier(TextClassifier):
         )
         return self.calibrated(tf.where(alone, entailment - contradiction, entailment))
 
-    def count_cut(self, columns: Sequence[Sequence[Any]]) -> int:
+    def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
         texts, lists = columns
         hypotheses = [[self.hypothesis(plain(label)) for label in labels] for labels in lists]
         return super().count_cut([texts, hypotheses])

@@ -1,5 +1,5 @@
-"""BERT's Adam, and LAMB for batches of thousands of sequences, with what optimizers share: clipping
-of the summed gradient, moments, and weights without decay.
+"""BERT's Adam and learning rate, LAMB for batches of thousands of sequences, and the clipping of
+the summed gradient, which optimizers of other packages get too.
 
 Sources: `AdamWeightDecayOptimizer` and `create_optimizer` in google-research/bert
 `optimization.py`, an Adam with decoupled weight decay and without bias correction. With the
@@ -8,6 +8,7 @@ algorithm 2 of You et al. 2020, "Large Batch Optimization for Deep Learning: Tra
 minutes".
 """
 
+import functools
 import math
 import re
 from collections import UserDict
@@ -19,11 +20,73 @@ import tensorflow as tf
 
 from bert_tf.compat import Gradients, UpdatesTogether
 from bert_tf.config.arguments import checked
+from bert_tf.config.imported import Imported
+from bert_tf.config.train import TrainConfig
+from bert_tf.errors import UserError
 
 Scalars = TypeVar("Scalars")
 
 # Weights whose path matches one of these do not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
+# What Keras's optimizers may do that a run does in another way, or not at all.
+_NOT_IN_RUNS = "clipnorm global_clipnorm clipvalue gradient_accumulation_steps use_ema".split()
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """peak * step / warmup_steps during warm-up, then peak * (1 - step / total_steps).
+
+    Both lines start at step 0, so the rate falls by peak * warmup_steps / total_steps where they
+    meet, as in google-research/bert `optimization.py`. With `decay_after_warmup` the second line
+    starts at the end of the first, as in transformers' `get_linear_schedule_with_warmup`, and the
+    rate is peak * (total_steps - step) / (total_steps - warmup_steps). After `total_steps` it is 0.
+
+    Args:
+        peak: the highest learning rate.
+        total_steps: number of updates in the whole training.
+        warmup_steps: number of updates of warm-up; may be 0.
+        decay_after_warmup: whether the decay begins where the warm-up ends.
+
+    Raises:
+        UserError: `total_steps` is below 1, or `warmup_steps` is not between 0 and `total_steps`.
+
+    >>> rate = WarmupLinearDecay(1e-4, total_steps=100, warmup_steps=10)
+    >>> [round(float(rate(step)), 7) for step in (0, 5, 10, 55, 100)]
+    [0.0, 5e-05, 9e-05, 4.5e-05, 0.0]
+    """
+
+    @checked
+    def __init__(
+        self, peak: float, total_steps: int, warmup_steps: int = 0, decay_after_warmup: bool = False
+    ):
+        if warmup_steps > total_steps:
+            raise UserError(
+                f"warmup_steps must be between 0 and total_steps ({total_steps}), not "
+                f"{warmup_steps}"
+            )
+        self.peak = peak
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+        self.decay_after_warmup = decay_after_warmup
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """Step number, an integer scalar -> float64 scalar, which optimizers cast as they need."""
+        step = tf.cast(step, tf.float64)
+        begin = self.warmup_steps if self.decay_after_warmup else 0
+        decay_steps = max(self.total_steps - begin, 1)
+        rate = self.peak * (1.0 - tf.minimum((step - begin) / decay_steps, 1.0))
+        if self.warmup_steps:
+            warming = self.peak * step / self.warmup_steps
+            rate = tf.where(step < self.warmup_steps, warming, rate)
+        return rate
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "peak": self.peak,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+            "decay_after_warmup": self.decay_after_warmup,
+        }
 
 
 class ClippedOptimizer(UpdatesTogether):
@@ -378,3 +441,54 @@ class LAMB(BertOptimizer):
         step += decay * w
         ratio = tf.math.divide_no_nan(tf.norm(w), tf.norm(step))
         return tf.where(ratio > 0.0, ratio, 1.0) * step
+
+
+def values_of(settings: TrainConfig, total_steps: int) -> dict[str, Any]:
+    """What `$name` stands for in the arguments of `Imported`."""
+    return {
+        "learning_rate": settings.learning_rate,
+        "total_steps": total_steps,
+        "warmup_steps": round(total_steps * settings.warmup_fraction),
+    }
+
+
+def make_optimizer(
+    settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
+) -> ClippedOptimizer:
+    """The optimizer of a run of `total_steps` updates, with BERT's schedule or that of the run."""
+    values = values_of(settings, total_steps)
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, total_steps, values["warmup_steps"], settings.decay_after_warmup
+    )
+    for each in settings.named["schedule"]:
+        schedule = each.make(keras.optimizers.schedules.LearningRateSchedule, values)
+    for each in settings.named["optimizer"]:
+        optimizer = each.make(keras.optimizers.Optimizer, values, learning_rate=schedule)
+        return _clipped(each, optimizer, settings.gradient_clip)
+    make: Callable[..., BertOptimizer] = LAMB
+    if settings.optimizer == "adamw":
+        make = functools.partial(AdamW, bias_correction=settings.bias_correction)
+    return make(
+        schedule,
+        epsilon=settings.adam_epsilon,
+        weight_decay=settings.weight_decay,
+        clip_norm=settings.gradient_clip,
+        rate_factors=rate_factors,
+        skip_nonfinite=settings.skip_nonfinite,
+    )
+
+
+def _clipped(named: Imported, optimizer: Any, clip_norm: float | None) -> ClippedOptimizer:
+    """An optimizer of another package that clips as ours do."""
+    for option in _NOT_IN_RUNS:
+        if getattr(optimizer, option, None):
+            raise UserError(
+                f"{named.place}: {named.name} has {option}, which runs do not support; remove it, "
+                "or see train.gradient_clip and train.accumulation_steps"
+            )
+    kind = type(optimizer)
+    # Files name the class without the clipping, so that Keras finds it.
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    optimizer.__class__ = type(kind.__name__, (OtherOptimizer, kind), names)
+    optimizer.clip_norm = clip_norm
+    return optimizer
