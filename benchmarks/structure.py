@@ -2,22 +2,35 @@
 
     python -m benchmarks.structure
     python -m benchmarks.structure --before v0.2.0
+    python -m benchmarks.structure --peers
 
 Counts this checkout and, with --before, another commit, which is checked out into a temporary
 folder. Two rows run code: a tiny classifier is fitted, and answers, in a process of its
 own, and the files of bert_tf and export in which a function ran are counted.
+
+With --peers, it counts only what a classifier has, and in the same way that of transformers (with
+its Trainer and its pipeline), of sentence-transformers (a CrossEncoder; files of transformers count
+too) and of KerasHub, with the same texts. That requires transformers, sentence-transformers,
+accelerate, datasets and keras-hub.
 """
 
 import argparse
 import ast
 import collections
+import contextlib
 import fnmatch
+import importlib.util
+import inspect
+import io
 import json
+import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -51,27 +64,15 @@ LATER = (
     *("bert_tf/training/callbacks.py", "export/calibration.py"),
     *("export/integer_products.py", "export/onnx_file.py"),
 )
-# A program that prints, as JSON, the classes before keras.Model of a classifier, the names in
-# their bodies, and the files in which a function runs in `fit` and in `predict`.
-_PROGRAM = """
-import json, os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-root = os.getcwd()
-sys.path.insert(0, root)
-import keras
-import bert_tf
-
-tokenizer = bert_tf.Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lovely awful".split())
-config = bert_tf.EncoderConfig(7, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-model = bert_tf.TextClassifier(bert_tf.Encoder(config), tokenizer)
-before = [cls for cls in type(model).__mro__ if cls.__module__.startswith("bert_tf")]
-names = {name for cls in before for name in vars(cls) if not name.startswith("__")}
+TEXTS, LABELS = ["lovely", "awful"] * 4, ["good", "bad"] * 4
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] lovely awful".split()
 
 
-def files_of(call):
-    used = set()
+def files_in(call: Callable[[], Any], folders: Sequence[str]) -> set[str]:
+    """The files in some folders in which a function runs while `call` does."""
+    used: set[str] = set()
 
-    def note(frame, event, argument):
+    def note(frame: Any, event: str, argument: Any) -> None:
         used.add(frame.f_code.co_filename)
 
     sys.setprofile(note)
@@ -79,17 +80,34 @@ def files_of(call):
         call()
     finally:
         sys.setprofile(None)
-    paths = {os.path.relpath(os.path.realpath(each), root) for each in used}
-    return sum(path.startswith(("bert_tf/", "export/")) for path in paths)
+    return {path for path in map(os.path.realpath, used) if path.startswith(tuple(folders))}
 
 
-texts, labels = ["lovely", "awful"] * 4, ["good", "bad"] * 4
-found = {
+# A program that prints, as JSON, the classes before keras.Model of a classifier, the names in
+# their bodies, and the files in which a function runs in `fit` and in `predict`.
+_PROGRAM = f"""
+import json, os, sys
+from collections.abc import Callable, Sequence
+from typing import Any
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+root = os.path.realpath(os.getcwd())
+sys.path.insert(0, root)
+import keras
+import bert_tf
+
+{inspect.getsource(files_in)}
+texts, labels = {TEXTS}, {LABELS}
+sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+encoder = bert_tf.Encoder(bert_tf.EncoderConfig({len(WORDS)}, **sizes))
+model = bert_tf.TextClassifier(encoder, bert_tf.Tokenizer({WORDS}))
+before = [cls for cls in type(model).__mro__ if cls.__module__.startswith("bert_tf")]
+folders = [os.path.join(root, name, "") for name in ("bert_tf", "export")]
+found = {{
     "classes": [cls.__name__ for cls in before],
-    "names": len(names),
-    "fit": files_of(lambda: model.fit(texts, labels, verbose=0)),
-    "predict": files_of(lambda: model.predict(texts, verbose=0)),
-}
+    "names": len({{name for cls in before for name in vars(cls) if not name.startswith("__")}}),
+    "fit": len(files_in(lambda: model.fit(texts, labels, verbose=0), folders)),
+    "predict": len(files_in(lambda: model.predict(texts, verbose=0), folders)),
+}}
 print(json.dumps(found))
 """
 
@@ -97,11 +115,16 @@ print(json.dumps(found))
 def main(argv: list[str] | None = None) -> int:
     """Counts; returns the exit code."""
     parser = module_parser("benchmarks.structure", __doc__)
-    parser.add_argument("--before", metavar="COMMIT", help="a commit to count too")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--before", metavar="COMMIT", help="a commit to count too")
+    other.add_argument("--peers", action="store_true", help="compare a classifier with theirs")
     return run("structure", parser, argv, _show, "stopped")
 
 
 def _show(arguments: argparse.Namespace) -> None:
+    if arguments.peers:
+        _show_peers()
+        return
     columns = {"now": counts(ROOT)}
     if arguments.before:
         with tempfile.TemporaryDirectory() as folder:
@@ -213,6 +236,133 @@ def _of_a_model(root: Path) -> dict:
     if done.returncode:
         raise UserError(f"the classifier of {root} could not be fitted: {done.stderr[-300:]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def _show_peers() -> None:
+    columns = {"bert_tf": _of_a_model(ROOT)}
+    for name, (packages, _) in _PEERS.items():
+        if missing := [each for each in packages if not importlib.util.find_spec(each)]:
+            raise UserError(f"{name} is not installed; install {', '.join(missing)}")
+        # A process of its own: what one peer has imported and made ready, others would find.
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            columns[name] = pool.apply(_of_a_peer, (name,))
+    table = Table("", *columns)
+    table.add_row("classes", *(str(len(each["classes"])) for each in columns.values()))
+    rows = {
+        "names in their bodies": "names",
+        "files that run in training": "fit",
+        "files that run in answering": "predict",
+    }
+    for row, key in rows.items():
+        table.add_row(row, *(str(each[key]) for each in columns.values()))
+    Console().print(table)
+    for name, each in columns.items():
+        print(f"{name}: {', '.join(each['classes'])}")
+
+
+def _of_a_peer(name: str) -> dict:
+    """What `_PROGRAM` prints, of a peer's classifier."""
+    packages, make = _PEERS[name]
+    modules = [importlib.import_module(each) for each in packages]
+    folders = [os.path.join(os.path.realpath(os.path.dirname(m.__file__)), "") for m in modules]
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        Path(folder, "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+        model, fit, predict = make(folder)
+        before = [cls for cls in type(model).__mro__ if cls.__module__.startswith(packages[0])]
+        return {
+            "classes": [cls.__name__ for cls in before],
+            "names": len({n for cls in before for n in vars(cls) if not n.startswith("__")}),
+            "fit": len(files_in(fit, folders)),
+            "predict": len(files_in(predict, folders)),
+        }
+
+
+def _tiny_bert(folder: str) -> tuple:
+    import transformers
+
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    return config, transformers.BertTokenizer(f"{folder}/vocab.txt")
+
+
+# Of the arguments of transformers' and sentence-transformers' trainers: one epoch, without files.
+_TRAINER = {"report_to": "none", "num_train_epochs": 1, "save_strategy": "no", "use_cpu": True}
+
+
+def _of_transformers(folder: str) -> tuple:
+    import datasets
+    import transformers
+
+    config, tokenizer = _tiny_bert(folder)
+    model = transformers.BertForSequenceClassification(config)
+
+    def fit() -> None:
+        labels = [int(label == "good") for label in LABELS]
+        rows = datasets.Dataset.from_dict({"text": TEXTS, "labels": labels})
+        rows = rows.map(lambda row: tokenizer(row["text"]), remove_columns="text")
+        settings = transformers.TrainingArguments(f"{folder}/out", **_TRAINER)
+        transformers.Trainer(
+            model, settings, train_dataset=rows, processing_class=tokenizer
+        ).train()
+
+    def predict() -> None:
+        ask = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
+        ask(TEXTS)
+
+    return model, fit, predict
+
+
+def _of_sentence_transformers(folder: str) -> tuple:
+    import datasets
+    import sentence_transformers
+    import transformers
+    from sentence_transformers import cross_encoder
+
+    config, tokenizer = _tiny_bert(folder)
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    model = sentence_transformers.CrossEncoder(folder, num_labels=2, device="cpu", max_length=16)
+
+    def fit() -> None:
+        labels = [int(label == "good") for label in LABELS]
+        rows = datasets.Dataset.from_dict({"text_a": TEXTS, "text_b": TEXTS, "label": labels})
+        settings = cross_encoder.CrossEncoderTrainingArguments(f"{folder}/out", **_TRAINER)
+        loss = cross_encoder.losses.CrossEntropyLoss(model)
+        cross_encoder.CrossEncoderTrainer(model, settings, train_dataset=rows, loss=loss).train()
+
+    return model, fit, lambda: model.predict([*zip(TEXTS, TEXTS, strict=True)])
+
+
+def _of_keras_hub(folder: str) -> tuple:
+    from keras_hub import models
+
+    tokenizer = models.BertTokenizer(f"{folder}/vocab.txt", lowercase=True)
+    preprocessor = models.BertTextClassifierPreprocessor(tokenizer, sequence_length=8)
+    backbone = models.BertBackbone(len(WORDS), 1, 2, 8, 16, max_sequence_length=8)
+    model = models.BertTextClassifier(backbone, 2, preprocessor=preprocessor)
+    labels = [int(label == "good") for label in LABELS]
+    return (
+        model,
+        lambda: model.fit(TEXTS, labels, verbose=0),
+        lambda: model.predict(TEXTS, verbose=0),
+    )
+
+
+# The packages of each peer, whose files count; the class is of the first. And what makes, in a
+# folder with a vocabulary, a classifier, and functions that train it and let it answer.
+_PEERS: dict[str, tuple[tuple[str, ...], Callable[[str], tuple]]] = {
+    "transformers": (("transformers",), _of_transformers),
+    "sentence-transformers": (
+        ("sentence_transformers", "transformers"),
+        _of_sentence_transformers,
+    ),
+    "KerasHub": (("keras_hub",), _of_keras_hub),
+}
 
 
 def _imports(tree: ast.AST, modules: Collection[str], types: bool) -> Iterator[str]:
