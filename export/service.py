@@ -10,7 +10,7 @@ from bert_tf.asking.record import Record
 from bert_tf.checkpoints.description import describe
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.io.vocabulary import file_text
-from bert_tf.tasks import long_texts
+from bert_tf.tasks import long_texts, registry
 from bert_tf.text import Tokenizer
 
 Tensors = dict[str, tf.Tensor]
@@ -64,7 +64,9 @@ def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -
     """What the export of a task model says about it; see `Record`."""
     settings = describe(model, model.tokenizer).to_dict()
     cuts = model.cuts_texts and not long_texts.reader(model).reads([2**62] * len(model.columns))
-    return Record(settings, tuple(lengths), inputs, precision, type(model).padded_lists, cuts)
+    family = registry.family_of_class(type(model))
+    lists = family.lists if family else ()
+    return Record(settings, tuple(lengths), inputs, precision, lists, cuts)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -81,7 +81,8 @@ class FrozenTask(Answers):
             return cls(saved.path, saved)
         vocabulary = read_beside(Path(saved.path, "assets")) or ()
         model = _without_weights(saved.path, saved.record, vocabulary)
-        names = {*(model.ids_answer_names or model.answer_names)}
+        family: Any = registry.family_of(saved.record.class_name)
+        names = {*(family.ids_outputs or family.outputs)}
         if saved.output_names() != names or not hasattr(saved.loaded, NETWORK):
             raise UserError(f"{saved.path} {_OTHER_ANSWERS}")
         return cls(saved.path, saved, model.with_network(SavedNetwork(saved)))
@@ -103,19 +104,19 @@ class FrozenTask(Answers):
             return type(self.model)
         outputs = self._saved.output_names()
         if self._record is None:  # an export of bert_tf 0.2.0, or of another program
-            for cls in (family.model_class() for family in registry.families()):
-                if outputs == {*cls.answer_names}:
-                    return cls
+            for family in registry.families():
+                if outputs == {*family.outputs}:
+                    return family.model_class()
             raise UserError(
                 f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs of a "
                 "task; use serve"
             )
         name = self._record.class_name
-        if (family := registry.family_of(name)) is None:
+        if (known := registry.family_of(name)) is None:
             raise UserError(f"{self.path} holds an unknown model {name!r}; update bert_tf")
-        if outputs != {*family.model_class().answer_names}:
+        if outputs != {*known.outputs}:
             raise UserError(f"{self.path} {_OTHER_ANSWERS}")
-        return family.model_class()
+        return known.model_class()
 
     @inputs.columns_may_follow
     def predict(
@@ -135,7 +136,7 @@ class FrozenTask(Answers):
             x, _ = inputs.from_dataset(x, None, "x")
         if arrow.is_table(x):
             table = arrow.of_object(x, "x")
-            x = {name: table.column(each) for name, each in table.named(cls.other_names).items()}
+            x = {name: table.column(column) for name, column in table.named().items()}
         names = [column.name for column in asked_columns(cls, self)]
         x = inputs.of_generator(inputs.by_name(x, columns, names))
         return cls.answers(self, x, batch_size, verbose, **options)

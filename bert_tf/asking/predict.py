@@ -85,13 +85,15 @@ def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]
             return saved, saved.record.lists if saved.record else None
     # These import TensorFlow and Keras.
     from bert_tf.asking.frozen import FrozenTask
+    from bert_tf.tasks import registry
     from bert_tf.tasks.loading import load
 
     model = load(path)
     if isinstance(model, FrozenTask) and not (model.has_record or options):
         return model, None
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
-    return cls.with_options(model, options), cls.padded_lists
+    family = registry.family_of_class(cls)
+    return cls.with_options(model, options), family.lists if family else ()
 
 
 def answers(

@@ -40,6 +40,14 @@ _HUB = re.compile(
 )
 _TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
 _LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
+# The names that public data sets give inputs of models, by ours.
+_OTHER_NAMES = {
+    "text_a": "sentence1",
+    "text_b": "sentence2",
+    "words": "tokens",
+    "choices": "endings",
+    "passages": "passage",
+}
 
 # Takes the number of a row, from 0, and its values by their columns.
 Make = Callable[[int, dict[str, Any]], Any]
@@ -121,10 +129,9 @@ class DataTable:
         """The first of some names that a column has."""
         return next((name for name in names if name in self.names), None)
 
-    def named(self, others: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """The columns by their names, and by names for which there may be others."""
-        found = {name: self.first_of(names) for name, names in others.items()}
-        named = {name: column for name, column in found.items() if column is not None}
+    def named(self) -> dict[str, str]:
+        """The columns by their names, and by the names of inputs for which they have others."""
+        named = {name: column for name, column in _OTHER_NAMES.items() if column in self.names}
         return named | {name: name for name in self.names}
 
     def classes(self, column: str) -> tuple[str, ...]:

@@ -301,11 +301,13 @@ class Target(ABC):
     Attributes:
         what: what that of one row is called in messages.
         plural: what those of several rows are called.
+        column_names: what the column of a table with targets may be called; the first one counts.
         is_optional: whether rows without targets have a loss of their own.
     """
 
     what: ClassVar[str] = "label"
     plural: ClassVar[str] = "labels"
+    column_names: ClassVar[tuple[str, ...]] = ("label", "labels")
     is_optional: ClassVar[bool] = False
 
     def checked(self, rows: Columns) -> list:

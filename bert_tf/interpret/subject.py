@@ -83,7 +83,7 @@ class Subject:
     @property
     def family(self) -> TaskFamily | None:
         """The family of the model; None of a bare encoder."""
-        return registry.family_of(type(self.model).__name__)
+        return registry.family_of_class(type(self.model))
 
     @property
     def max_length(self) -> int:

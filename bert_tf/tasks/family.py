@@ -4,6 +4,7 @@ import dataclasses
 import pkgutil
 import re
 import typing
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.checkpoints.heads import Head
@@ -34,6 +35,7 @@ class TaskFamily:
     ...     title="Acrostics",
     ...     model="acrostics.model:AcrosticReader",
     ...     pictures="acrostics.pictures:AcrosticPictures",
+    ...     outputs=("word",),
     ... )
     >>> family.class_name
     'AcrosticReader'
@@ -54,6 +56,13 @@ class TaskFamily:
         in_percent: whether these are in percent already.
         head: the model's head in other programs' formats. By default they have no such head: then
             only bert_tf reads its weights from their checkpoints.
+        outputs: what `serving_default` of an export returns, by which bert_tf knows an export of
+            the family.
+        ids_outputs: what it returns where it takes ids, if that has other names.
+        lists: those outputs that are lists of another length in each row; those in a tuple end at
+            the same place.
+        variants: arguments of the model's constructor, such as `multi_label`, that make a model of
+            another family, whose class extends this one; by argument, the family's name.
 
     Raises:
         UserError: a part is missing, or has a wrong type.
@@ -68,6 +77,10 @@ class TaskFamily:
     metrics: tuple[str, ...] = ()
     in_percent: bool = False
     head: Head = dataclasses.field(default_factory=Head)
+    outputs: tuple[str, ...] = ()
+    ids_outputs: tuple[str, ...] = ()
+    lists: tuple[tuple[str, ...], ...] = ()
+    variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -75,7 +88,8 @@ class TaskFamily:
                 f"the name of a task family is {self.name!r}; use only lowercase letters, digits "
                 "and underscores"
             )
-        missing = [part for part in ("title", "model", "pictures") if not getattr(self, part)]
+        needed = ("title", "model", "pictures", "outputs")
+        missing = [part for part in needed if not getattr(self, part)]
         if any(getattr(self, part) for part in _OF_RUNS):
             missing += [part for part in _OF_RUNS if not getattr(self, part)]
         if missing:
@@ -145,8 +159,6 @@ class TaskFamily:
             for name in dir(base)
             if getattr(getattr(found, name, None), "__isabstractmethod__", False)
         ]
-        if part == "model" and not hasattr(found, "answer_names"):
-            abstract.append("answer_names")
         if abstract:
             raise UserError(
                 f"the {part} {self._which}, {found.__name__}, lacks {', '.join(abstract)}"

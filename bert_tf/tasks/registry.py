@@ -89,12 +89,19 @@ def heads_of_models() -> dict[str, Head]:
     return {each.class_name: each.head for each in families()}
 
 
+def family_of_class(cls: type[Any]) -> TaskFamily | None:
+    """The family of a class of models, or of the class that it extends; None if there is none."""
+    found = (family_of(each.__name__) for each in cls.__mro__)
+    return next((family for family in found if family is not None), None)
+
+
 def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
-    """The class of a model with such arguments: `cls`, or one of its `options`."""
-    for argument, name in vars(cls).get("options", {}).items():
-        if arguments.get(argument):
-            return family(name).model_class()
-    return cls
+    """The class of a model with such arguments: `cls`, or that of one of its family's variants."""
+    own = family_of(cls.__name__)
+    if own is None:
+        return cls
+    chosen = [name for argument, name in own.variants.items() if arguments.get(argument)]
+    return family(chosen[0]).model_class() if chosen and own.model_class() is cls else cls
 
 
 @functools.cache

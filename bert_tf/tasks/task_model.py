@@ -116,12 +116,6 @@ class TaskModel(EncoderModel):
         UserError: a tokenizer or a length that does not fit the encoder.
     """
 
-    # Names of what `serving_default` returns, by which a SavedModel of the family is known; and of
-    # what it returns where it takes ids, if these are others.
-    answer_names: ClassVar[tuple[str, ...]]
-    ids_answer_names: ClassVar[tuple[str, ...]] = ()
-    # Those of them that are lists of another length in each row, see `Record.lists`.
-    padded_lists: ClassVar[tuple[tuple[str, ...], ...]] = ()
     # The axes of the encoder's inputs: of `call`, and of an export that takes ids.
     call_rank = ids_rank = 2
     # The arguments of the constructor that decide how strings are read and answers are made.
@@ -137,19 +131,11 @@ class TaskModel(EncoderModel):
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     # A request of one row, by which a server is warmed up; None is one of plain texts.
     example: ClassVar[Mapping[str, Any] | None] = None
-    # The columns of tables that are inputs under other names, and the first of which is the target.
-    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "text_a": ("sentence1",),
-        "text_b": ("sentence2",),
-    }
-    target_columns: ClassVar[tuple[str, ...]] = ("label", "labels")
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
     # Whether `fit` trains the model; the head of others must be in their checkpoint.
     trains: ClassVar[bool] = True
-    # Arguments that make a model of the class one of another family, which extends it.
-    options: ClassVar[Mapping[str, str]] = {}
     # What `call` returns: logits of "classes", of which one is right, logits of "labels", of which
     # any number is right, or "values". It decides the loss, and what a student learns.
     predicts: ClassVar[Predicted | None] = None
@@ -487,14 +473,14 @@ class TaskModel(EncoderModel):
         """The inputs in a table as a dict of columns, named as inputs are or as in files, and the
         targets or None. `target` is their column, which None finds, or the targets themselves.
         """
-        names = table.named(self.other_names)
+        names = table.named()
         x = {name: table.column(column) for name, column in names.items()}
         for column in self.columns_of(x):
             table.check([names.get(column.name, column.name)])
             if column.rank == 1:
                 table.check_texts([names[column.name]])
         if target is None and self.target is not None:
-            target = table.first_of(self.target_columns)
+            target = table.first_of(self.target.column_names)
         return x, x[target] if isinstance(target, str) else target
 
     def _batches(
@@ -779,7 +765,7 @@ class TaskModel(EncoderModel):
             UserError: as `predict`; or the model reads windows of long texts.
         """
         fitting.check_ready(self)
-        family: Any = registry.family_of(type(self).__name__)
+        family: Any = registry.family_of_class(type(self))
         pictures = family.pictures_class().of_model(self)
         known, names = {each.name: each for each in self.columns}, pictures.accepted[0]
         of_names = [known.get(name) or TextColumn(name) for name in names]

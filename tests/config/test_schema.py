@@ -108,6 +108,7 @@ def test_a_family_of_another_package_is_in_it(monkeypatch):
             config=LimerickRun,
             task="limericks:Task",
             metrics=("accuracy",),
+            outputs=("poem",),
         )
     )
     found = schema()

@@ -153,7 +153,7 @@ def test_lists_end_where_their_padding_begins(is_known, class_name, row, outputs
         name: np.array([value, value], dtypes[type(np.ravel(np.array(value, object))[0])])
         for name, value in outputs.items()
     }
-    lists = registry.family_of(class_name).model_class().padded_lists
+    lists = registry.family_of(class_name).lists
     ranks = {name: 2 if isinstance(value, list) else 1 for name, value in row.items()}
     wider = {name: [*value, "x"] if ranks[name] == 2 else value for name, value in row.items()}
     found, _ = predict.answers(batch, [row, wider], ranks, lists if is_known else None)

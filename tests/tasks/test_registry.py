@@ -39,6 +39,7 @@ PARTS = {
     "config": TinyRun,
     "task": "bert_tf.tasks.regression.run:Regression",
     "metrics": ("pearson",),
+    "outputs": ("score",),
 }
 
 
@@ -140,7 +141,7 @@ def test_a_model_that_lacks_a_method_is_refused():
 
     said = refusal(TaskFamily, **PARTS | {"model": Half})
     assert said.startswith("the model of the task family 'tiny', Half, lacks ")
-    assert "answer_names" in said and "target" in said
+    assert "official_metrics" in said and "target" in said
 
 
 def test_a_part_that_cannot_be_imported_is_named_when_it_is_needed():

@@ -102,4 +102,6 @@ FAMILY = TaskFamily(
     task="bert_tf.tasks.classification.run:Classification",
     metrics=("accuracy", "f1", "mcc"),
     head=HEAD,
+    outputs=("label", "probabilities", "classes"),
+    variants={"multi_label": "multi_label_classification"},
 )

@@ -80,9 +80,7 @@ class TextClassifier(TaskModel):
     """
 
     has_labels = calibrates = True
-    options: ClassVar[Mapping[str, str]] = {"multi_label": "multi_label_classification"}
     predicts: ClassVar[Predicted | None] = "classes"
-    answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
     answer_options: ClassVar[tuple[str, ...]] = ("abstain",)
 

@@ -121,4 +121,5 @@ FAMILY = TaskFamily(
     task="bert_tf.tasks.embedding.run:EmbeddingTask",
     metrics=("spearman", "ndcg@10"),
     head=Head(sentence_transformers=EMBEDDER),
+    outputs=("embedding",),
 )

@@ -117,7 +117,6 @@ class TextEmbedder(TaskModel):
     """
 
     columns = (TextColumn("text"),)
-    answer_names = ("embedding",)
     answer_options = ("prompt", "truncate_dim", "vectors")
     setting_names = (
         "pooling",

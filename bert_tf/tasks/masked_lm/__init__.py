@@ -9,4 +9,6 @@ FAMILY = TaskFamily(
     model="bert_tf.tasks.masked_lm.model:MaskedLM",
     pictures="bert_tf.tasks.masked_lm.pictures:GapPictures",
     head=Head(pretraining=(MASKED_LM,)),
+    outputs=("tokens", "probabilities"),
+    lists=(("tokens", "probabilities"),),
 )

@@ -90,8 +90,6 @@ class MaskedLM(TaskModel, WeightedModel):
     columns = (TextColumn("text", may_be_empty=False),)
     target = None
     example = {"text": ["The cat sat on the [MASK]."]}
-    answer_names = ("tokens", "probabilities")
-    padded_lists = (("tokens", "probabilities"),)
     setting_names = ("max_length", "top_k")
     answer_options = ("top_k",)
     default_max_length = None

@@ -56,4 +56,6 @@ FAMILY = TaskFamily(
     head=dataclasses.replace(
         classification.HEAD, problem="multi_label_classification", takes=("TextClassifier",)
     ),
+    outputs=("labels", "probabilities", "classes"),
+    lists=(("labels",),),
 )

@@ -54,8 +54,6 @@ class MultiLabelClassifier(TextClassifier):
     """
 
     predicts = "labels"
-    answer_names = ("labels", "probabilities", "classes")
-    padded_lists = (("labels",),)
     setting_names = ("pair", "max_length", "thresholds")
     answer_options = ()
 

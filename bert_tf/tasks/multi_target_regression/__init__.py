@@ -35,4 +35,5 @@ FAMILY = TaskFamily(
     task="bert_tf.tasks.multi_target_regression.run:MultiTargetRegression",
     metrics=("spearman", "pearson"),
     head=dataclasses.replace(classification.HEAD, problem="regression"),
+    outputs=("scores", "targets"),
 )

@@ -72,7 +72,6 @@ class MultiTargetRegressor(TextRegressor):
     their names. Called with the encoder's inputs, the model returns float32 [batch, targets].
     """
 
-    answer_names: ClassVar[tuple[str, ...]] = ("scores", "targets")
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length", "targets")
 
     @checked

@@ -45,4 +45,6 @@ FAMILY = TaskFamily(
         arguments=("dropout",),
         pools=True,
     ),
+    outputs=("choice", "probabilities"),
+    lists=(("probabilities",),),
 )

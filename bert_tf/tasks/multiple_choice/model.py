@@ -53,11 +53,8 @@ class MultipleChoice(GroupModel):
     predicts = "classes"
     calibrates = True
     answer_options = ("abstain",)
-    answer_names = ("choice", "probabilities")
-    padded_lists = (("probabilities",),)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
     head_name = "choice"
-    other_names = {"choices": ("endings",)}
     example = {
         "context": ["The kettle whistles."],
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],

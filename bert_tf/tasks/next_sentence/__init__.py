@@ -17,4 +17,5 @@ FAMILY = TaskFamily(
         pools=True,
         pretraining=(NEXT_SENTENCE,),
     ),
+    outputs=("is_next",),
 )

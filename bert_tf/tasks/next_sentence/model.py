@@ -68,7 +68,6 @@ class NextSentence(TaskModel):
     columns = PAIR
     target = Follows()
     predicts = "classes"
-    answer_names = ("is_next",)
     default_max_length = None
 
     @checked

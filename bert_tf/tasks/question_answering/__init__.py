@@ -80,4 +80,11 @@ FAMILY = TaskFamily(
         },
         arguments=("dropout",),
     ),
+    outputs=("answer", "start", "end", "score", "null_score", "nbest_answers", "nbest_scores"),
+    ids_outputs=(
+        *("start", "end", "score", "null_score"),
+        *("nbest_starts", "nbest_ends", "nbest_scores"),
+        *("start_logits", "end_logits"),
+    ),
+    lists=(("nbest_answers", "nbest_scores"),),
 )

@@ -21,6 +21,7 @@ from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_files import as_json
 from bert_tf.models.logits import hide_padding
 from bert_tf.tasks import inputs
+from bert_tf.tasks.question_answering import FAMILY
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,
@@ -38,7 +39,6 @@ from bert_tf.text.windows import QuestionWindows, find_answers
 _CHUNK = 256
 # What is said of the best answer besides its text.
 _NUMBERS = ("start", "end", "score", "null_score")
-_NBEST = ("nbest_starts", "nbest_ends", "nbest_scores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,10 +114,6 @@ class QuestionAnswerer(TaskModel):
         "question": ["Where does the river rise?"],
         "context": ["The river rises in the hills and reaches the sea after ninety miles."],
     }
-    answer_names = ("answer", *_NUMBERS, "nbest_answers", "nbest_scores")
-    ids_answer_names = (*_NUMBERS, *_NBEST, "start_logits", "end_logits")
-    padded_lists = (("nbest_answers", "nbest_scores"),)
-    target_columns = ("answers", "answer")
     setting_names = (
         "unanswerable",
         "max_length",
@@ -350,7 +346,7 @@ class QuestionAnswerer(TaskModel):
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             fields = found(given)
-            return {name: fields[name] for name in self.answer_names}
+            return {name: fields[name] for name in FAMILY.outputs}
 
         return {
             "serving_default": of_columns(self, answer),
@@ -373,7 +369,7 @@ class QuestionAnswerer(TaskModel):
             found = decode(logits["start"], logits["end"], windows, texts, self.rules())._asdict()
             places = {n: each // width for n, each in found.items() if each.dtype == tf.int32}
             found |= places | {f"{name}_logits": each for name, each in logits.items()}
-            return {name: found[name] for name in self.ids_answer_names}
+            return {name: found[name] for name in FAMILY.ids_outputs}
 
         return super().ids_signatures() | {"serving_default": of_ids(self, answer)}
 

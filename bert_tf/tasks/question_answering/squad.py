@@ -42,6 +42,7 @@ class AnswerSpan(Target):
     unanswerable: bool | None = None
     what: ClassVar[str] = "answer"
     plural: ClassVar[str] = "answers"
+    column_names: ClassVar[tuple[str, ...]] = ("answers", "answer")
 
     def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[Answer, ...]:
         """A row has one answer, several in a list, or none. An answer without a start must occur

@@ -31,4 +31,6 @@ FAMILY = TaskFamily(
         problem="regression",
         takes=("Reranker",),
     ),
+    outputs=("score",),
+    variants={"targets": "multi_target_regression"},
 )

@@ -1,6 +1,6 @@
 """A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -49,8 +49,6 @@ class TextRegressor(TaskModel):
     """
 
     predicts = "values"
-    options: ClassVar[Mapping[str, str]] = {"targets": "multi_target_regression"}
-    answer_names: ClassVar[tuple[str, ...]] = ("score",)
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
 
     @checked

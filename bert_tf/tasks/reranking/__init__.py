@@ -78,4 +78,6 @@ FAMILY = TaskFamily(
         takes=("TextRegressor",),
         sentence_transformers=CROSS_ENCODER,
     ),
+    outputs=("order", "scores"),
+    lists=(("order", "scores"),),
 )

@@ -33,6 +33,7 @@ class Relevance(Target):
 
     what: ClassVar[str] = "relevance"
     plural: ClassVar[str] = "relevances"
+    column_names: ClassVar[tuple[str, ...]] = ("relevance", "relevances")
 
     def checked_one(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
         place, passages = rows.at(row, self.what), rows.column("passages")[row]

@@ -61,11 +61,7 @@ class Reranker(GroupModel):
     """
 
     columns = candidates.COLUMNS
-    answer_names = ("order", "scores")
-    padded_lists = (("order", "scores"),)
     setting_names = ("activation", "max_length")
-    other_names = {"passages": ("passage",)}
-    target_columns = ("relevance", "relevances")
     default_max_length = None
     head_name = "classifier"
     targets_of_pairs = True

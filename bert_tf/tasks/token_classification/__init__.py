@@ -119,4 +119,10 @@ FAMILY = TaskFamily(
         arguments=("num_classes", "dropout"),
         label_layers=("classifier", "feature_classifier"),
     ),
+    outputs=("words", "labels", "starts", "ends", "scores"),
+    ids_outputs=("labels", "starts", "ends", "scores"),
+    lists=(
+        ("words", "labels", "starts", "ends", "scores"),
+        ("entities", "types", "starts", "ends", "scores"),
+    ),
 )

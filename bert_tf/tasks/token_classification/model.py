@@ -34,7 +34,6 @@ from bert_tf.tasks.token_classification.spans import TEXT, SpannedWords, are_tex
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse_tags
 from bert_tf.tasks.token_classification.tagged_sentences import (
     IGNORED,
-    TAGS,
     WORDS,
     TaggedWindows,
     WordTags,
@@ -119,11 +118,6 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     has_labels = calibrates = True
     columns = (WORDS,)
-    answer_names = ("words", "labels", "starts", "ends", "scores")
-    ids_answer_names = ("labels", "starts", "ends", "scores")
-    padded_lists = (answer_names, ("entities", "types", "starts", "ends", "scores"))
-    other_names = {"words": ("tokens",)}
-    target_columns = (*TAGS, "spans", "entities")
     setting_names = ("max_length", "stride", "split_punctuation", "aggregation")
     answer_options = ("min_score", "aggregation")
     cuts_texts = False

@@ -41,6 +41,7 @@ class WordTags(Target):
     labels: tuple[str, ...] = ()
     what: ClassVar[str] = "tags"
     plural: ClassVar[str] = "tags"
+    column_names: ClassVar[tuple[str, ...]] = (*TAGS, "spans", "entities")
 
     def checked(self, rows: Columns) -> list:
         if are_texts(rows):

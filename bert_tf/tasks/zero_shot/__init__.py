@@ -11,4 +11,7 @@ FAMILY = TaskFamily(
     model="bert_tf.tasks.zero_shot.model:ZeroShotClassifier",
     pictures="bert_tf.tasks.zero_shot.pictures:ZeroShotPictures",
     head=dataclasses.replace(classification.HEAD, takes=("TextClassifier",)),
+    outputs=("label", "probabilities"),
+    ids_outputs=("choice", "probabilities"),
+    lists=(("probabilities",),),
 )

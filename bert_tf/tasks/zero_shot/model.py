@@ -76,11 +76,7 @@ class ZeroShotClassifier(TextClassifier):
 
     columns: ClassVar[tuple[Column, ...]] = (TextColumn("text"), GroupColumn("candidates"))
     trains = False
-    options: ClassVar[Mapping[str, str]] = {}
-    answer_names = ("label", "probabilities")
-    ids_answer_names = ("choice", "probabilities")
     ids_rank = 3
-    padded_lists = (("probabilities",),)
     setting_names = ("max_length", "multi_label", "hypothesis_template")
     device_options = ("multi_label", "hypothesis_template", "abstain")
     answer_options = ("labels", *device_options)

@@ -33,6 +33,7 @@ FAMILY = TaskFamily(
     config=StarRatingRun,
     task="star_ratings.run:StarRating",
     metrics=("mean_absolute_error", "accuracy"),
+    outputs=("stars", "at_least"),
     head=Head(
         layer="ordinal", places={"huggingface": Place("ordinal.", "BertForStarRating")}, pools=True
     ),

@@ -56,7 +56,6 @@ class StarRater(TaskModel):
 
     columns = (TextColumn("review"),)
     predicts = "labels"
-    answer_names = ("stars", "at_least")
 
     def __init__(
         self,
