@@ -131,12 +131,14 @@ def _show(arguments: argparse.Namespace) -> None:
             _check_out(arguments.before, Path(folder, "before"))
             columns = {arguments.before: counts(Path(folder, "before"))} | columns
             moved = _moved(arguments.before, Path(folder, "before"))
+            new = _new_tests(arguments.before)
     table = Table("", *columns)
     for row in columns["now"]:
         table.add_row(row, *(str(column.get(row, "")) for column in columns.values()))
     Console().print(table)
     if arguments.before:
         print(f"{moved} of the lines of the library were not saved: they are in experiments/ now")
+        print(f"{new} of the lines of the tests are in files that {arguments.before} did not have")
 
 
 def _check_out(commit: str, folder: Path) -> None:
@@ -197,13 +199,22 @@ def counts(root: Path) -> dict[str, object]:
 
 def _moved(commit: str, before: Path) -> int:
     """The lines of the files that were the library's at a commit and are in experiments/ now."""
-    options = ("--find-renames", "--diff-filter=R", "--name-status", commit, "--", "*.py")
-    listed = ["git", "-C", str(ROOT), "diff", *options]
-    done = subprocess.run(listed, capture_output=True, text=True, check=True)
-    renamed = [line.split("\t")[1:] for line in done.stdout.splitlines()]
+    renamed = [line.split("\t")[1:] for line in _changed(commit, "R", "*.py")]
     library = ("bert_tf/", "export/")
     moved = [old for old, new in renamed if new.startswith("experiments/")]
     return _lines(before, [old for old in moved if old.startswith(library)])
+
+
+def _new_tests(commit: str) -> int:
+    """The lines of the tests in files that a commit did not have, under any name."""
+    return _lines(ROOT, [line.split("\t")[1] for line in _changed(commit, "A", "tests/*.py")])
+
+
+def _changed(commit: str, kind: str, files: str) -> list[str]:
+    """The files that were changed in a way since a commit, as `git diff --name-status` has them."""
+    options = ("--find-renames", f"--diff-filter={kind}", "--name-status", commit, "--", files)
+    listed = ["git", "-C", str(ROOT), "diff", *options]
+    return subprocess.run(listed, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def _files(root: Path, folder: str) -> list[str]:

@@ -206,9 +206,12 @@ def is_missing(value: Any) -> bool:
 
 
 class Column(ABC):
-    """The type of one input; `rank` is 1 for a text of each row, and 2 for a list of texts."""
+    """The type of one input; `rank` is 1 for a text of each row, and 2 for a list of texts. The
+    first request to a server has the `example`.
+    """
 
     name: str
+    example: Any
     rank: ClassVar[int]
 
     @abstractmethod
@@ -230,10 +233,12 @@ class TextColumn(Column):
     Attributes:
         name: its name.
         may_be_empty: whether a text may be blank.
+        example: a text, for the first request to a server.
     """
 
     name: str
     may_be_empty: bool = True
+    example: str = "What a lovely film."
     rank: ClassVar[int] = 1
 
     def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
@@ -261,11 +266,13 @@ class GroupColumn(Column):
         name: its name, a plural.
         fewest: how many texts a list has at least.
         may_be_empty: whether one of the texts may be blank.
+        example: the texts of a row, for the first request to a server.
     """
 
     name: str
     fewest: int = 1
     may_be_empty: bool = False
+    example: tuple[str, ...] = ("What a lovely film.", "What a dull play.")
     rank: ClassVar[int] = 2
 
     def checked(self, values: Sequence[Any], rows: Columns) -> Sequence[Any]:
@@ -332,6 +339,10 @@ class Target(ABC):
         Raises:
             UserError: a target that the model cannot predict, with its place.
         """
+
+    def is_in(self, rows: Columns) -> bool:
+        """Whether rows have something to learn without a teacher."""
+        return rows.targets is not None
 
     def encoded(self, y: Any) -> Any:
         """The targets of a batch of a dataset, in a graph, as `numbers` has them."""

@@ -147,7 +147,8 @@ def fit(
         rows = model.given(x, y, sample_weight, may_lack_targets=teacher is not None)
         if validation_split and validation_data is None:
             rows, validation_data = rows.split(validation_split)
-        if teacher is not None and not (labelled := model.is_labelled(rows)):
+        labelled = model.target is None or model.target.is_in(rows)
+        if teacher is not None and not labelled:
             _check_unlabelled(model, sample_weight, class_weight, validation_data)
             rows = rows.without_targets()
         model.learn_from(rows)

@@ -70,14 +70,12 @@ from bert_tf.text.windows import TextWindows
 from bert_tf.training.adapter import without_adapter
 
 ONE: tuple[Column, ...] = (TextColumn("text"),)
-PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
+PAIR: tuple[Column, ...] = (
+    TextColumn("text_a", example="A man plays the guitar."),
+    TextColumn("text_b", example="Someone makes music."),
+)
 _CHUNK = 1024  # texts that are tokenized at a time
 _COUNTED = 2**16  # rows whose tokens are counted at a time
-# Requests of one text, and of two.
-_EXAMPLES = {
-    1: (["What a lovely film."],),
-    2: (["A man plays the guitar."], ["Someone makes music."]),
-}
 
 
 Model = TypeVar("Model", bound="TaskModel")
@@ -129,8 +127,6 @@ class TaskModel(EncoderModel):
     answer_options: ClassVar[tuple[str, ...]] = ()
     # Those that Python decides where a LiteRT file answers.
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
-    # A request of one row, by which a server is warmed up; None is one of plain texts.
-    example: ClassVar[Mapping[str, Any] | None] = None
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
@@ -918,10 +914,6 @@ class TaskModel(EncoderModel):
         if self.has_labels and not self.labels:
             self.name_classes(cast(Label, self.target).found_in(rows))
 
-    def is_labelled(self, rows: Columns) -> bool:
-        """Whether rows have a loss of their own, without a teacher."""
-        return rows.targets is not None
-
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TrainingRows:
@@ -1176,15 +1168,22 @@ def of_columns(
     specs = {
         each.name: tf.TensorSpec([None] * each.rank, tf.string, each.name) for each in model.columns
     }
-    texts = dict(zip(specs, _EXAMPLES[len(specs)], strict=True))
-    return Signature(specs, answer, model.example or texts, is_inner)
+    return Signature(specs, answer, request_of(model.columns), is_inner)
+
+
+def request_of(columns: Sequence[Column]) -> dict[str, list]:
+    """The first request to a server, of one row."""
+    texts = {each.name: each.example for each in columns}
+    return {name: [each if isinstance(each, str) else [*each]] for name, each in texts.items()}
 
 
 def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
     """A signature that takes the encoder's inputs, [batch, seq_len] or [batch, group, seq_len]."""
-    texts: Any = [*(model.example.values() if model.example else _EXAMPLES[len(model.columns)])]
+    texts: list[list] = [*request_of(model.columns).values()]
     if model.ids_rank == 3:
         texts = [texts[0] * len(texts[1][0]), texts[1][0]]
+    elif model.columns[0].rank == 2:
+        texts = [[" ".join(texts[0][0])]]
     # In plain text "[MASK]" is several pieces.
     reader = model._with(_tokenizer=model.tokenizer.with_settings(special_tokens="whole"))
     features = reader.packed([*map(tf.constant, texts)])

@@ -93,7 +93,8 @@ def distance(student, teacher, kind):
     """How far the outputs are from the teacher's, on the training rows."""
     x, y = data(kind)
     rows = student.given(x, y, may_lack_targets=True)
-    batch = student.examples(rows if student.is_labelled(rows) else rows.without_targets())
+    is_labelled = student.target is None or student.target.is_in(rows)
+    batch = student.examples(rows if is_labelled else rows.without_targets())
     found = batch.take(np.arange(len(batch.lengths)))
     if kind == "pieces":
         found = student._hidden(

@@ -35,6 +35,9 @@ class EmbeddingTarget(Target):
     width: int = 0
     is_optional: ClassVar[bool] = True
 
+    def is_in(self, rows: Columns) -> bool:
+        return rows.targets is not None or len(rows.values) > 1  # an anchor has its positive
+
     def checked(self, rows: Columns) -> list[Any]:
         targets, form = rows.known_targets(), form_of(rows)
         if len(rows.values) > 2:

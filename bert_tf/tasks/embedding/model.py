@@ -299,10 +299,6 @@ class TextEmbedder(TaskModel):
         shape = tf.shape(outputs)[:2]
         return [Matched("values", outputs, tf.fill(shape, 1.0 / tf.cast(shape[1], tf.float32)))]
 
-    def is_labelled(self, rows: Columns) -> bool:
-        # An anchor has its positive.
-        return rows.targets is not None or len(rows.values) > 1
-
     # ---- The loss and its gradient ------------------------------------------------------------
 
     def compile(

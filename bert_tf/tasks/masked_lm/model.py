@@ -87,9 +87,8 @@ class MaskedLM(TaskModel, WeightedModel):
             vocabulary, or the encoder has layers that are only added after pre-training.
     """
 
-    columns = (TextColumn("text", may_be_empty=False),)
+    columns = (TextColumn("text", may_be_empty=False, example="The cat sat on the [MASK]."),)
     target = None
-    example = {"text": ["The cat sat on the [MASK]."]}
     setting_names = ("max_length", "top_k")
     answer_options = ("top_k",)
     default_max_length = None
@@ -142,9 +141,6 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
         return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
-
-    def is_labelled(self, rows: Columns) -> bool:
-        return True
 
     def examples(
         self, rows: Columns, class_weight: Mapping[int, float] | None = None

@@ -21,7 +21,11 @@ from bert_tf.errors import UserError
 from bert_tf.io.json_files import whole_value
 
 FORMATS = ("swag", "codah", "jsonl", *arrow.FORMATS)
-COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
+_CONTINUATIONS = "She pours the tea.", "She waters the roof.", "It begins to snow upwards."
+COLUMNS = (
+    TextColumn("context", example="The kettle whistles."),
+    GroupColumn("choices", fewest=2, example=_CONTINUATIONS),
+)
 
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.

@@ -55,10 +55,6 @@ class MultipleChoice(GroupModel):
     answer_options = ("abstain",)
     # Its bias moves all choices alike; it is there because published checkpoints have one.
     head_name = "choice"
-    example = {
-        "context": ["The kettle whistles."],
-        "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
-    }
 
     @checked
     def __init__(

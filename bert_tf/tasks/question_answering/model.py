@@ -110,10 +110,6 @@ class QuestionAnswerer(TaskModel):
     """
 
     columns = COLUMNS
-    example = {
-        "question": ["Where does the river rise?"],
-        "context": ["The river rises in the hills and reaches the sea after ninety miles."],
-    }
     setting_names = (
         "unanswerable",
         "max_length",

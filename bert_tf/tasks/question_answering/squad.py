@@ -32,7 +32,11 @@ class Answer(NamedTuple):
 
 # The inputs of a row. Its target is a tuple of the answers of annotators: () if the context has no
 # answer, None if the data do not include answers. `ids` are the ids of the questions.
-COLUMNS = (TextColumn("question"), TextColumn("context"))
+_CONTEXT = "The river rises in the hills and reaches the sea after ninety miles."
+COLUMNS = (
+    TextColumn("question", example="Where does the river rise?"),
+    TextColumn("context", example=_CONTEXT),
+)
 
 
 @dataclasses.dataclass(frozen=True)

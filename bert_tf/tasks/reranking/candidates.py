@@ -17,7 +17,11 @@ from bert_tf.tasks.reranking.losses import BinaryCrossEntropyLoss, ListNetLoss, 
 
 # Those of the measures of retrieval that a ranking of given passages is judged by.
 _MEASURES = ("ndcg@10", "mrr@10", "map")
-COLUMNS = (TextColumn("query"), GroupColumn("passages"))
+_PASSAGES = "Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."
+COLUMNS = (
+    TextColumn("query", example="Who wrote Faust?"),
+    GroupColumn("passages", example=_PASSAGES),
+)
 # Queries whose loss is computed at a time.
 _CHUNK = 64
 # What is said of a relevance that binary cross-entropy does not take.

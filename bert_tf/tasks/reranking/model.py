@@ -65,10 +65,6 @@ class Reranker(GroupModel):
     default_max_length = None
     head_name = "classifier"
     targets_of_pairs = True
-    example = {
-        "query": ["Who wrote Faust?"],
-        "passages": [["Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."]],
-    }
 
     @checked
     def __init__(

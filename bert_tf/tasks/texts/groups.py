@@ -37,8 +37,6 @@ class GroupModel(TaskModel):
     columns: ClassVar[tuple[TextColumn, GroupColumn]]
     # The attribute that holds the linear layer, by which checkpoints name its weights.
     head_name: ClassVar[str]
-    # A request of one row.
-    example: ClassVar[Mapping[str, Any]]
     call_rank = ids_rank = 3
     # Whether each text of a group has a target, or the whole group.
     targets_of_pairs: ClassVar[bool] = False

@@ -26,7 +26,7 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import fitting, inputs
-from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, of_ids
+from bert_tf.tasks.task_model import Asked, TaskModel, head_dropout, of_ids, request_of
 from bert_tf.tasks.token_classification import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -60,8 +60,6 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
 _CHUNK = 256
 # Texts without words may be asked, but not learned.
 _ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
-_TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
-_WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
 # What fills up an output other than strings, which are "".
 _PADDING = {"starts": -1, "ends": -1, "scores": 0.0}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
@@ -385,11 +383,12 @@ class TokenClassifier(TaskModel, WeightedModel):
             words = without_padding(given["words"])
             return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
 
+        text, words = request_of([TEXT]), request_of([WORDS])
         return {
-            "serving_default": Signature(strings("text"), of_text, _TEXT),
-            "words": Signature(_WORDS_SPEC, of_words, _WORDS),
-            "entities": Signature(strings("text"), entities, _TEXT),
-            "logits": Signature(_WORDS_SPEC, logits, _WORDS, is_inner=True),
+            "serving_default": Signature(strings("text"), of_text, text),
+            "words": Signature(_WORDS_SPEC, of_words, words),
+            "entities": Signature(strings("text"), entities, text),
+            "logits": Signature(_WORDS_SPEC, logits, words, is_inner=True),
         }
 
     def ids_signatures(self) -> dict[str, Signature]:

@@ -15,7 +15,7 @@ from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE
 from bert_tf.text import Tokenizer
 from bert_tf.text.words import split_words
 
-TEXT = TextColumn("text")
+TEXT = TextColumn("text", example="Ada Lovelace met Charles Babbage in London.")
 # Texts that are cut into words at a time.
 _CHUNK = 256
 # Words that a message shows.

@@ -23,7 +23,8 @@ from bert_tf.tasks.token_classification import tag_schemes
 from bert_tf.tasks.token_classification.spans import SpannedWords, are_texts, checked_spans
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, Tag, parse_tags
 
-WORDS = GroupColumn("words", may_be_empty=True)
+_SENTENCE = ("Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", ".")
+WORDS = GroupColumn("words", may_be_empty=True, example=_SENTENCE)
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
 # The names that data sets of TFDS give their words, and tags of entities.

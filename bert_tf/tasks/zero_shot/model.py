@@ -74,16 +74,15 @@ class ZeroShotClassifier(TextClassifier):
         UserError: other labels, a model of single texts, or a template without {}.
     """
 
-    columns: ClassVar[tuple[Column, ...]] = (TextColumn("text"), GroupColumn("candidates"))
+    columns: ClassVar[tuple[Column, ...]] = (
+        TextColumn("text", example="It came late and cold."),
+        GroupColumn("candidates", example=("delivery", "food", "service")),
+    )
     trains = False
     ids_rank = 3
     setting_names = ("max_length", "multi_label", "hypothesis_template")
     device_options = ("multi_label", "hypothesis_template", "abstain")
     answer_options = ("labels", *device_options)
-    example: ClassVar[Mapping[str, Any]] = {
-        "text": ["It came late and cold."],
-        "candidates": [["delivery", "food", "service"]],
-    }
 
     @checked
     def __init__(
