@@ -66,7 +66,7 @@ coverage: $(RELEASE_READY)
 matrix: $(RELEASE_READY)
 	$(BIN)/python -m tests.matrix $(ARGS)
 
-# Injects faults into tiny runs, an hour of them, and tells what was lost: make soak ARGS="--times 2"
+# Injects faults into tiny runs, an hour of them, and prints what was lost: make soak ARGS="--times 2"
 soak: $(READY)
 	$(BIN)/python -m benchmarks.soak $(ARGS)
 
@@ -89,7 +89,7 @@ wheel: $(RELEASE_READY)
 audit: $(RELEASE_READY)
 	$(BIN)/python -m pip_audit --requirement requirements.lock --no-deps --disable-pip
 
-# Installs the peers and measures beside them, some two hours; results and a picture are kept in
+# Installs the peers and compares bert_tf with them, some two hours; results and a picture are kept in
 # runs/speed. ARGS names another of benchmarks/: make bench ARGS="vocabulary --help"
 bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks.$(or $(ARGS),speed --out runs/speed)

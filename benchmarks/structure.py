@@ -10,8 +10,7 @@ own, and the files of bert_tf and export in which a function ran are counted.
 
 With --peers, it counts only what a classifier has, and in the same way that of transformers (with
 its Trainer and its pipeline), of sentence-transformers (a CrossEncoder; files of transformers count
-too) and of KerasHub, with the same texts. That requires transformers, sentence-transformers,
-accelerate, datasets and keras-hub.
+too) and of KerasHub, with the same texts. That requires the extra `bench`.
 """
 
 import argparse
@@ -189,6 +188,7 @@ def counts(root: Path) -> dict[str, object]:
         "circles of imports": _circle_sizes(trees, types=False),
         "circles of imports, with those for types": _circle_sizes(trees, types=True),
         "members that a family defines": " + ".join(map(str, _family_members(trees))),
+        "of these, in one family": _members_of_each(trees),
         "lines of the outside family": _lines(root, [str(each) for each in outside]),
         "modules that it imports": len(imports),
         "names of two classes": _shared_names(trees),
@@ -275,7 +275,7 @@ def _of_a_peer(name: str) -> dict:
     """What `_PROGRAM` prints, of a peer's classifier."""
     packages, make = _PEERS[name]
     modules = [importlib.import_module(each) for each in packages]
-    folders = [os.path.join(os.path.realpath(os.path.dirname(m.__file__)), "") for m in modules]
+    folders = [os.path.join(os.path.realpath(m.__path__[0]), "") for m in modules]
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         Path(folder, "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
         model, fit, predict = make(folder)
@@ -453,14 +453,29 @@ def _classes(trees: dict[str, ast.Module]) -> Iterator[tuple[str, ast.ClassDef]]
                 yield module, node
 
 
+def _base_members(trees: dict[str, ast.Module]) -> dict[str, ast.stmt]:
+    """The members of the classes that every family's model extends."""
+    classes = {node.name: node for _, node in _classes(trees)}
+    known = [each for each in ("TaskInterface", "StringTraining", "TaskModel") if each in classes]
+    return {name: node for cls in known for name, node in _members(classes[cls])}
+
+
+def _members_of_each(trees: dict[str, ast.Module]) -> str:
+    """How many of these the model of one family defines: the fewest, the median, and the most."""
+    base, counts = _base_members(trees).keys(), []
+    for module, tree in trees.items():
+        if module.startswith("bert_tf.tasks.") and module.endswith(".model"):
+            classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+            counts.append(max(len(base & dict(_members(each)).keys()) for each in classes))
+    return f"{min(counts)} to {max(counts)}, median {np.median(counts):g}"
+
+
 def _family_members(trees: dict[str, ast.Module]) -> tuple[int, int]:
     """Abstract members of the classes that a family's model extends, and the others of them.
 
     The others are public attributes and methods that some family overrides.
     """
-    classes = {node.name: node for _, node in _classes(trees)}
-    known = [each for each in ("TaskInterface", "StringTraining", "TaskModel") if each in classes]
-    members = {name: node for cls in known for name, node in _members(classes[cls])}
+    members = _base_members(trees)
     overridden = {
         name
         for module, node in _classes(trees)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 start_faster()
-# The formats of checkpoints know the heads of all families, which lie above them.
+# Checkpoint formats need the heads of all families, which belong to a higher layer of modules.
 _heads.SOURCES.append(lambda: importlib.import_module("bert_tf.tasks.registry").heads_of_models())
 
 # The public names by their modules: those that need no TensorFlow, and the others.

@@ -1,6 +1,6 @@
 """Every private symbol of TensorFlow, Keras and TensorFlow Text that bert_tf uses.
 
-Each stands here once, with its reason and the public behaviour that it replaces. If a symbol is
+Each appears here once, with its reason and the public behaviour that it replaces. If a symbol is
 gone, its use raises an AttributeError or an ImportError. `tests/test_compat.py` also fails if Keras
 no longer calls a method that is overridden here.
 """
@@ -33,7 +33,7 @@ from tensorflow.python.saved_model.fingerprinting_utils import (
 
 from bert_tf.console import without_native_messages
 
-# The two message types above are those of files: `saved_model.pb`, and the object graph in a
+# The two message types above describe files: `saved_model.pb`, and the object graph in a
 # TensorFlow checkpoint. TensorFlow has no public names for them.
 
 # Attributes of functions in a graph. The first keeps a function apart from its callers. With
@@ -44,14 +44,14 @@ APART_ATTRIBUTES = {NO_INLINE: True, "_tf_data_function": True}
 
 
 def operations_without_lite(error: LiteConverterError) -> list[str]:
-    """The operations for which LiteRT has nothing, by a failed conversion. The error and its list
-    are not in TensorFlow's public names; its message alone is public.
+    """The operations that LiteRT lacks, from the error of a failed conversion. The class of the
+    error and its list are not public in TensorFlow; only the message is.
     """
     return sorted({each.operator.name for each in error.errors if each.operator.name})
 
 
 def unresolved_operation(error: Exception) -> str | None:
-    """The operation for which an interpreter has no kernel, by its error; None for other errors."""
+    """The operation that an interpreter has no kernel for, by its error; None for other errors."""
     found = re.search(r"unresolved custom op: ([\w>]+)", str(error))
     return found and found[1]
 
@@ -66,8 +66,8 @@ def in_safe_mode() -> bool | None:
 
 
 def put_variable(holder: keras.Variable, variable: tf.Variable) -> None:
-    """Makes `variable` the one that a variable of Keras holds. Keras takes a `tf.Variable` only
-    when it creates its own, and its optimizers know a variable by its identity.
+    """Puts `variable` into a Keras variable, in place of the one that it holds. Keras accepts a
+    `tf.Variable` only when it creates its own, and its optimizers know a variable by its identity.
     """
     variable.assign(holder.value)
     variable._unique_id = holder.value._unique_id
@@ -88,7 +88,7 @@ def without_values() -> Iterator[None]:
 
 
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:
-    """A LiteRT file of int8 with fixed ranges, in float where `in_float` names operations. The
+    """An int8 LiteRT file with fixed ranges; operations that `in_float` names stay in float. The
     public converter quantizes all or none; its debugger fails where an operation is never reached.
     """
     converter._experimental_calibrate_only = True
@@ -132,7 +132,7 @@ def lite_interpreter(model: bytes, threads: int, with_text: bool) -> Interpreter
         interpreter = InterpreterWithCustomOps(
             custom_op_registerers=registerers, model_content=model, num_threads=threads
         )
-        interpreter.allocate_tensors()  # what it does is printed
+        interpreter.allocate_tensors()  # prints native messages
     return interpreter
 
 
@@ -143,7 +143,7 @@ Gradients = Sequence[tf.Tensor | tf.IndexedSlices]
 class UpdatesTogether(keras.optimizers.Optimizer):
     """An optimizer that is given all gradients of a step at once. Keras calls `update_step` for one
     variable at a time, and clips before the gradients of the replicas are summed. BERT clips the
-    norm of the sum, which requires all of them.
+    norm of the sum, which requires all gradients.
     """
 
     def _backend_update_step(
@@ -183,14 +183,14 @@ class UpdatesTogether(keras.optimizers.Optimizer):
 
 
 def extensible(cls: type[Layer]) -> type[Layer]:
-    """A class of layers that may get more layers after they were built. Keras locks what is built.
+    """`cls`, whose layers may get more sublayers after they are built. Keras locks built layers.
     Models of bert_tf are built in the constructor, and a subclass adds its layers after that.
     """
     cls._lock_state = lambda self: None
     return cls
 
 
-# Fails at the import where Keras has renamed what is overridden: the override would be ignored.
+# The import fails if Keras has renamed an overridden method; the override would be ignored.
 _OVERRIDDEN = (
     (keras.optimizers.Optimizer, "_backend_update_step"),
     (keras.Layer, "_lock_state"),
@@ -214,14 +214,14 @@ def prepare_fit(
 ) -> None:
     """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
 
-    Keras 3.15 needs this in three places, unless the strategy is that of one device. Before
-    training, it averages a batch over the devices to build the model from, which fails if the
-    devices are in several processes; so the model is built here. It reports the metrics of each
+    Keras 3.15 needs this in three places, unless the strategy uses one device. Before training,
+    Keras averages a batch over the devices and builds the model from it; this fails if the devices
+    are in several processes, so the model is built here. Keras reports the metrics of each
     process separately, and assumes that all parts have the same weight; so metrics are read outside
     of the devices, where their sums cover all devices. For `predict_on_batch`, every device
-    computes the whole batch, and all results are returned; so one device computes it. To be removed
-    when Keras does all this itself (github.com/keras-team/keras, issue 20585). `spec` gives the
-    form (inputs, targets) of a batch.
+    computes the whole batch, and all results are returned; so here one device computes it. Remove
+    this function when Keras does all this itself (github.com/keras-team/keras, issue 20585).
+    `spec` gives the form (inputs, targets) of a batch.
     """
     if is_default_strategy(strategy):
         return
@@ -249,13 +249,13 @@ def prepare_fit(
     model.train_function = steps_of(model.train_step)
     model.test_function = steps_of(model.test_step)
     model.predict_function = predict
-    # `fit` and the others would make them.
+    # Otherwise `fit`, `evaluate` and `predict_on_batch` would make their own functions.
     for name in ("train", "test", "predict"):
         setattr(model, f"make_{name}_function", lambda force=False: None)
 
 
 def is_default_strategy(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this is TensorFlow's strategy of one device, with which Keras's `fit` just works."""
+    """Whether this is TensorFlow's strategy for one device, with which `fit` works unchanged."""
     return not isinstance(
         strategy,
         tf.distribute.MirroredStrategy
@@ -265,12 +265,12 @@ def is_default_strategy(strategy: tf.distribute.Strategy) -> bool:
 
 
 def custom_gradient(function: Callable[..., tuple]) -> Callable[..., Any]:
-    """`tf.custom_gradient` of a function of tensors, without what it leaves in the process.
+    """`tf.custom_gradient` of a function of tensors, without the entries it leaves in the process.
 
     In a graph, each call registers its gradient under a new name, for ever
     (tensorflow/python/ops/custom_gradient.py, `_graph_mode_decorator`). The gradient holds tensors,
-    these hold their graph, and a training step's graph holds the model with its moments. Here the
-    graph holds the gradient, and the name ends with the graph.
+    the tensors hold their graph, and a training step's graph holds the model with its moments. Here
+    the graph holds the gradient, and the name is removed with the graph.
     """
     decorated = tf.custom_gradient(function)
 
@@ -320,11 +320,11 @@ def _graphs() -> list[tf.Graph]:
 
 
 def _kept_by_graphs(name: str, held: object) -> None:
-    """Adds to an attribute of the graphs of functions that are being built, a list."""
+    """Adds `held` to the list `name`, an attribute of each function graph that is being built."""
     for graph in _graphs()[:-1]:
         setattr(graph, name, [*getattr(graph, name, ()), held])
 
 
 def wordpiece_model(tokenizer: Any) -> Any:
-    """The bytes, constant in any graph, that a `FastWordpieceTokenizer` made of its vocabulary."""
+    """The bytes that a `FastWordpieceTokenizer` made of its vocabulary, for use in any graph."""
     return tokenizer._model.numpy()

@@ -24,12 +24,12 @@ _LINE_SECONDS = 10.0  # without a terminal, the seconds between lines of progres
 _SHORT_SECONDS = 1.0  # work that takes fewer seconds needs no line of progress
 # The rate is measured over the last half minute, at ten moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
-# Control characters, line separators, and what turns the direction in which a line is read.
+# Control characters, line separators, and characters that change the direction of the text.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str, kept: str = "") -> str:
-    r"""`text` with \uXXXX for what acts on a terminal or turns the direction; `kept` stays."""
+    r"""`text` with \uXXXX for characters that control a terminal or its direction; `kept` stays."""
     return _CONTROLS.sub(lambda m: m[0] if m[0] in kept else f"\\u{ord(m[0]):04x}", text)
 
 
@@ -120,7 +120,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Shows that `step` steps are done; without a bar in a line now and then, if `line`."""
+        """Shows that `step` steps are done. Without a bar, prints a line now and then if `line`."""
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
         if self._bar is not None:
@@ -173,7 +173,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that shows progress: the name of a stage, what is done, and its total."""
+    """Yields a function that shows progress: a stage's name, the amount done, and the total."""
     shown: dict[str, Progress] = {}
     with contextlib.ExitStack() as open_one:
 

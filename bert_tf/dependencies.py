@@ -24,25 +24,25 @@ def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
     Commands call it, not the library. Variables that the user has set keep their values.
     """
-    # 3, because TensorFlow logs an error where it finds no GPU. Other errors are also raised.
+    # 3 hides logged errors, since TensorFlow logs one without a GPU. Other errors are also raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if not os.environ.get("KERAS_BACKEND"):
         os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
 def prepare_to_serve(fixed_weights: bool = True) -> None:
-    """Sets how TensorFlow computes in a process that only answers; what the user has set stays."""
+    """Sets how TensorFlow computes in a process that only serves; the user's own settings stay."""
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, str(int(fixed_weights)))
-    # TensorFlow's default only with AVX512-VNNI or AMX. Elsewhere too it is as fast, or faster.
+    # TensorFlow sets this only with AVX512-VNNI or AMX. It is as fast or faster elsewhere too.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     # An export computes in two shards, each of which has half of the processors.
     half = max(1, (os.cpu_count() or 1) // 2)
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(half))
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
-        # glibc has up to eight heaps for each processor, which do not share what is free.
+        # glibc has up to eight heaps for each processor, which do not share free memory.
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, half)
 
 
@@ -72,7 +72,7 @@ def import_keras() -> None:
 
 
 def optional(module: str, extra: str, purpose: str) -> Any:
-    """A module that an extra of bert_tf installs; `purpose` begins the UserError without it."""
+    """A module that an extra installs. If it is missing, a UserError begins with `purpose`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

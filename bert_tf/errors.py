@@ -3,7 +3,7 @@
 import re
 
 _LONGEST = 2000  # characters of a message, which may quote a long text of a file
-# What messages call a folder on this machine: the copies of remote files by their addresses.
+# Local folders with copies of remote files -> the addresses that messages show instead.
 ADDRESSES: dict[str, str] = {}
 _COLLAPSED = re.compile(r"\b(gs|s3):/(?=[^/])")  # what pathlib makes of an address
 

@@ -28,7 +28,7 @@ Scalars = TypeVar("Scalars")
 
 # Weights whose path matches one of these do not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
-# What Keras's optimizers may do that a run does in another way, or not at all.
+# Options of Keras's optimizers that runs do not support, or replace by their own settings.
 _NOT_IN_RUNS = "clipnorm global_clipnorm clipvalue gradient_accumulation_steps use_ema".split()
 
 
@@ -90,7 +90,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class ClippedOptimizer(UpdatesTogether):
-    """Clips by global norm. A subclass or another base says how a weight moves, in `update_step`.
+    """Clips by global norm. `update_step` of a subclass or of another base updates each weight.
 
     Under `tf.distribute` the norm is that of the gradient summed over all replicas. Gradients of
     embedding rows are summed into the whole table, so that moments and decay change every row in
@@ -105,8 +105,8 @@ class ClippedOptimizer(UpdatesTogether):
         if self.built:
             return
         super().build(variables)
-        # How many updates had such a gradient since `build`. Not a Keras variable, so checkpoints
-        # do not hold it.
+        # The number of updates since `build` with a gradient that was not finite. Not a Keras
+        # variable, so checkpoints do not hold it.
         self.nonfinite = tf.Variable(
             0,
             trainable=False,
@@ -131,7 +131,7 @@ class ClippedOptimizer(UpdatesTogether):
         self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
             # Short gradients are not multiplied, which saves time. The comparison is false if the
-            # norm is NaN; all elements are NaN then.
+            # norm is NaN; clipping then makes all elements NaN.
             grads = tf.cond(
                 norm <= self.clip_norm,
                 lambda: [tf.identity(grad) for grad in grads],
@@ -144,7 +144,7 @@ class ClippedOptimizer(UpdatesTogether):
 
 
 class OtherOptimizer(ClippedOptimizer):
-    """For an optimizer of another package, which is the other base. Weights decay as in BERT."""
+    """Clips for an optimizer of another package, the other base class. Weights decay as in BERT."""
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.weight_decay and not self.built:
@@ -160,7 +160,7 @@ class OtherOptimizer(ClippedOptimizer):
     def update_all(
         self, gradients: Gradients, variables: Sequence[tf.Variable], learning_rate: tf.Tensor
     ) -> None:
-        # Not all of them cast the rate.
+        # Not all optimizers cast the rate.
         super().update_all(gradients, variables, tf.cast(learning_rate, tf.float32))
 
 
@@ -197,7 +197,7 @@ class BertOptimizer(ClippedOptimizer):
         **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
-        # Keras itself applies an attribute of the name `weight_decay`.
+        # Keras itself would apply an attribute named `weight_decay`.
         self.decay_rate = weight_decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -206,7 +206,7 @@ class BertOptimizer(ClippedOptimizer):
         self.excluded = tuple(exclude_from_weight_decay)
         self.rate_factors = dict(rate_factors or {})
         self.skip_nonfinite = skip_nonfinite
-        # What `once` keeps during an update. Keras tracks what a plain dict holds, but not this.
+        # The results that `once` keeps during an update. Keras would track those in a plain dict.
         self._scalars: UserDict[Hashable, Any] = UserDict()
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
@@ -229,7 +229,7 @@ class BertOptimizer(ClippedOptimizer):
         """All variables of the built optimizer, by names that do not depend on their order.
 
         `names` has the name of each trained weight by its id. Its moments are "momentum/NAME" and
-        "velocity/NAME"; the others keep their own names, such as "iteration".
+        "velocity/NAME"; all other variables keep their own names, such as "iteration".
         """
         found = {}
         for kind, moments in (("momentum", self._momentums), ("velocity", self._velocities)):
@@ -256,13 +256,13 @@ class BertOptimizer(ClippedOptimizer):
         self._scalars.clear()
 
     def once(self, key: Hashable, make: Callable[[], Scalars]) -> Scalars:
-        """What `make` gives, made once in an update: a graph has it once for all weights."""
+        """The result of `make`, computed once per update: a graph has it once for all weights."""
         if key not in self._scalars:
             self._scalars[key] = make()
         return self._scalars[key]
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
-        """What is subtracted from a weight, times the rate; a `decay` of None is no decay."""
+        """The change of a weight before multiplication by the rate; `decay` None is no decay."""
         raise NotImplementedError
 
     def update_step(
@@ -272,7 +272,7 @@ class BertOptimizer(ClippedOptimizer):
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
         def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
-            # To be skipped, a gradient has NaN in all elements.
+            # A gradient to be skipped has NaN in all elements.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
         new = self.beta_1 * momentum + (1.0 - self.beta_1) * gradient
@@ -311,7 +311,7 @@ def _path(variable: keras.Variable) -> str:
 
 
 class _Numbers(NamedTuple):
-    """Scalars of an update. They keep the rate `given`, whose id stands for it meanwhile."""
+    """Scalars of an update. They keep the rate `given` alive, whose id is part of their key."""
 
     given: tf.Tensor
     rate: tf.Tensor
@@ -347,7 +347,7 @@ class AdamW(BertOptimizer):
         self.bias_correction = bias_correction
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
-        """m / (sqrt(v) + eps) + decay w, for updates that the one operation cannot do."""
+        """m / (sqrt(v) + eps) + decay w, for updates that `ResourceApplyAdam` cannot do."""
         if self.bias_correction:
             first, second = self._biases(w.dtype)
             m, v = m / first, v / second
@@ -420,8 +420,8 @@ class LAMB(BertOptimizer):
     """Adam's step with bias correction and decay, rescaled to the norm of each weight.
 
     `r = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)`, `u = r + decay w`, `w -= lr |w| / |u| u`.
-    A weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay
-    rate of 0 the others still are. Query, key and value of a layer are one weight here and share
+    A weight that is excluded from the decay, or one of norm zero, is not rescaled. All others are,
+    even with a decay rate of 0. Query, key and value of a layer are one weight here and share
     one ratio.
 
     >>> import keras
@@ -444,7 +444,7 @@ class LAMB(BertOptimizer):
 
 
 def values_of(settings: TrainConfig, total_steps: int) -> dict[str, Any]:
-    """What `$name` stands for in the arguments of `Imported`."""
+    """The value of each `$name` in the arguments of `Imported`."""
     return {
         "learning_rate": settings.learning_rate,
         "total_steps": total_steps,

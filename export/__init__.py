@@ -1,7 +1,7 @@
 """Trained models -> SavedModels that take strings and return answers, and files for phones.
 
-Task models have a method `export`; `bert-tf export` and `python -m export` write what is at a path.
-What is written needs only TensorFlow to run, and tensorflow-text where it takes strings: the
+Task models have a method `export`; `bert-tf export` and `python -m export` export the model at a
+path. An export needs only TensorFlow to run, and tensorflow-text where it takes strings: the
 tokenizer and the decoding are in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
@@ -16,13 +16,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     LITERT: dict(inputs=None, lengths=None, calibration=None),
     ONNX: dict(inputs=None),
 }
-# What an export takes, and what it takes unless that is said.
+# The inputs that an export may take, and the default of each format.
 Inputs = Literal["ids", "strings"]
 INPUTS: Mapping[str, Inputs] = {SAVED_MODEL: "strings", LITERT: "ids", ONNX: "ids"}
-# The precisions of a LiteRT file, and those of either format.
+# The precisions of a LiteRT file, and those of all formats.
 LITE_PRECISIONS = ("float32", "float16", "int8")
 PRECISIONS = ("bfloat16", *LITE_PRECISIONS)
-# What an export does; see `bert_tf.export.run.export_run`.
+# The kinds of exports; see `bert_tf.export.run.export_run`.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 
 

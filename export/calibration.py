@@ -1,4 +1,4 @@
-"""The rows of ids that a user's texts become, by which ranges of numbers are found."""
+"""Rows of ids, made from texts, from which the ranges of integers are chosen."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import Row, without_padding
 
-# So many rows decide the ranges of a SavedModel.
+# At most this number of rows decides the ranges of a SavedModel.
 MOST_ROWS = 512
 _NOTHING = (
     "the calibration has no texts; give a few hundred texts like those that the model will read"
@@ -50,7 +50,7 @@ def _recorded(model: Any, answer: Callable[[Any], Any]) -> list[Row]:
 
 
 class _Recorder:
-    """A network (`bert_tf.tasks.task_model.Network`) that records what it gives the model."""
+    """A network (`bert_tf.tasks.task_model.Network`) that records the rows it gives the model."""
 
     reads_rows: ClassVar[bool] = True
 

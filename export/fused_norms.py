@@ -22,13 +22,13 @@ from bert_tf.encoder.layers import FUSED_EPSILON, FUSED_TYPES
 
 
 def can_fuse_norms(encoder: Encoder) -> bool:
-    """Whether it has BERT's blocks, and a precision of `_MklLayerNorm` that large numbers fit."""
+    """Whether it has BERT's blocks, and a precision of `_MklLayerNorm` that holds large numbers."""
     has_blocks_of_bert = encoder.factories == {"embeddings": Embeddings, "block": TransformerBlock}
     return has_blocks_of_bert and encoder.compute_dtype in FUSED_TYPES
 
 
 def fuse_norms(encoder: Encoder) -> None:
-    """Changes an encoder that nothing else uses permanently; its outputs stay the same.
+    """Permanently changes an encoder that nothing else uses; its outputs stay the same.
 
     The residual stream, from the embeddings to the last block's last sum, is multiplied by c.
     """
@@ -49,7 +49,7 @@ def fuse_norms(encoder: Encoder) -> None:
 
 
 def unscale(tower: Encoder) -> None:
-    """Replaces `encode` of an encoder in this form by one that divides what is multiplied by c.
+    """Replaces `encode` of an encoder in this form by one that divides the scaled outputs by c.
 
     The last block's outputs are not multiplied, so `encode_at` stays as it is.
     """

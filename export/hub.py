@@ -100,7 +100,7 @@ class HubPreprocessor(Service):
         return {name: tf.constant(number, tf.int32) for name, number in numbers.items()}
 
     def _pack_inputs(self) -> tf.types.experimental.GenericFunction:
-        """One or two segments, tokenized into pieces or into words of pieces -> the dict."""
+        """One or two segments, as pieces or as words of pieces -> the encoder's inputs."""
 
         @tf.function(autograph=False)
         def bert_pack_inputs(
@@ -120,8 +120,8 @@ class HubPreprocessor(Service):
 class HubEncoder(Service):
     """The encoder's inputs -> `pooled_output`, `sequence_output`, `encoder_outputs`, `default`.
 
-    It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
-    `masked_lm_positions` besides and adds `mlm_logits`.
+    It can be trained further. If the model is a `PreTrainer`, it also has `.mlm`, which takes the
+    additional input `masked_lm_positions` and adds the output `mlm_logits`.
     """
 
     trains = True
@@ -144,7 +144,7 @@ class HubEncoder(Service):
         return model_facts(self._model, Form(device="any"))
 
     def signatures(self) -> dict[str, Signature]:
-        """One signature; a list, such as `encoder_outputs`, cannot be in it."""
+        """One signature; its outputs cannot include a list, such as `encoder_outputs`."""
         row = [self.tokenizer.cls_id, self.tokenizer.mask_id, self.tokenizer.sep_id]
         example = dict(zip(INPUTS, ([row], [[1, 1, 1]], [[0, 0, 0]]), strict=True))
         return {"serving_default": Signature(ids(), self.answer, example)}
@@ -179,7 +179,7 @@ class HubEncoder(Service):
         return attributes
 
     def assets(self) -> dict[str, str]:
-        # bert_tf reads the sizes from one of them.
+        # bert_tf reads the sizes from the description.
         description = describe(self._model, self.tokenizer)
         if self._has_head:
             description = dataclasses.replace(
@@ -191,7 +191,7 @@ class HubEncoder(Service):
     def _layer(
         self, compute: Callable, form: dict[str, tf.TensorSpec], weights: list[tf.Variable]
     ) -> dict[str, Any]:
-        """What makes an object of a SavedModel a trainable layer: a call, and its variables."""
+        """The call and the variables that make an object of a SavedModel a trainable layer."""
 
         @tf.function(autograph=False)
         def call(inputs: Features, training: bool = False) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class HubEncoder(Service):
         return outputs | {"default": outputs["pooled_output"]}
 
     def _masked_lm(self, inputs: Features, training: bool) -> dict[str, Any]:
-        """The same with `mlm_logits`, float32 [batch, positions, vocab_size]."""
+        """The outputs of `_encode` and `mlm_logits`, float32 [batch, positions, vocab_size]."""
         outputs = self._encode(inputs, training)
         places = inputs[_POSITIONS.name]
         vectors = tf.gather(outputs["sequence_output"], places, batch_dims=1)

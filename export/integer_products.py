@@ -2,10 +2,10 @@
 
 oneDNN computes such a product, its bias, GELU and the rounding of the result in one operation of
 TensorFlow, `_QuantizedMatMul` (core/kernels/mkl/mkl_qmatmul_op.cc), which only builds for x86
-processors have. Weights are rounded by the largest of each output column, and a product's input by
-one fixed range, which texts decide. A shard of a block rounds three times: before its two products
-of attention, and before the feed-forward layer, whose first product rounds its own result for the
-second. The rest, with the sums before each LayerNorm, is in float32.
+processors have. Weights are scaled by the largest number of each output column, and a product's
+input by one fixed range, chosen from texts. A shard of a block rounds three times: before its two
+products of attention, and before the feed-forward layer, whose first product rounds its own result
+for the second. The rest, with the sums before each LayerNorm, is in float32.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,23 +29,23 @@ REQUIREMENT = (
 )
 # A product stays in float32 if integers change its result by more than this share.
 _MOST_ERROR = 0.05
-# Tokens by which ranges are chosen, rows of a batch of them, and the shares of the largest number
-# and the exponents of `_balance` that are tried.
+# The tokens by which ranges are chosen and the rows of their batches; then the candidates that are
+# tried: shares of the largest number, and exponents of `_balance`.
 _TOKENS, _BATCH = 1024, 16
 _SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
 _EXPONENTS = (0.5, 0.75, 0.9, 1.0)
 # The largest integers of an input, and of a kernel. Processors without VNNI add pairs of products
-# in 16 bits: with kernels of up to 127, oneDNN's sums are wrong there where numbers are large.
+# in 16 bits. There, oneDNN's sums of large numbers are wrong if kernels go up to 127.
 _LARGEST, _LARGEST_OF_KERNEL = 127, 64
-# What is computed with the product, by the name of the activation.
+# The operations that are fused with the product, by the name of the activation.
 _FUSED = {None: [], "gelu": ["GeluExact"], "gelu_new": ["GeluApproximate"], "relu": ["Relu"]}
 
 
 class IntegerProduct:
-    """What computes a `Linear` in integers, in a graph: its `call`.
+    """The `call` of a `Linear` that computes in integers, in a graph.
 
-    The input is divided by `divisors`, float32 [input_size], which the kernel is multiplied by, and
-    then cut at `bound`. The product `following` takes the result, as integers, and nothing else.
+    The input is divided by `divisors`, float32 [input_size], and cut at `bound`; the kernel is
+    multiplied by `divisors`. If `following` is set, it alone takes the result, as integers.
     """
 
     def __init__(self, linear: Linear, bound: float, divisors: np.ndarray | None = None):
@@ -54,13 +54,13 @@ class IntegerProduct:
         exact = linear.kernel.numpy()
         exact = exact if divisors is None else exact * divisors[:, None]
         steps, kernel = _rounded_columns(exact)
-        # What the operation takes for the number that 127 stands for.
+        # The operation takes the number of each column that the integer 127 stands for.
         self._of_columns = steps * _LARGEST
         self.kernel = tf.Variable(kernel, trainable=False)
         self.following: IntegerProduct | None = None
 
     def __call__(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """[tokens, input_size], float32 or integers of int8 -> [tokens, units], the same."""
+        """[tokens, input_size], float32 or int8 -> [tokens, units], float32 or int8."""
         fused = _FUSED.get(self._linear.activation)
         following = None if fused is None else self.following
         given = [
@@ -96,9 +96,9 @@ class IntegerProduct:
 
 
 def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
-    """Makes the products of an encoder's blocks integers, permanently, where rows show no harm.
+    """Changes products of an encoder's blocks to integers, permanently, if their error is small.
 
-    The encoder is in float32, of BERT's blocks, whole or in shards, and nothing else uses it.
+    The encoder is in float32 and has BERT's blocks, whole or in shards. Nothing else uses it.
     """
     inputs, exact = _inputs_of_products(encoder, rows), []
     products: dict[int, IntegerProduct] = {}
@@ -108,7 +108,7 @@ def use_integers(encoder: Encoder, rows: Sequence[Row]) -> None:
             kernel, tokens = linear.kernel.numpy(), inputs[id(linear)]
             bound, error = _best_bound(kernel, tokens)
             divisors = None
-            # The product before rounds for this one only if nothing is divided in between.
+            # The product before this one rounds for it only if nothing is divided in between.
             follows = linear is shard.down and id(shard.up) in products
             for exponent in () if follows and error <= _MOST_ERROR else _EXPONENTS:
                 balance = _balance(kernel, tokens, exponent)
@@ -138,7 +138,7 @@ def integer_products(encoder: Encoder) -> dict[int, IntegerProduct]:
 
 
 class _Shard(NamedTuple):
-    """The layers of a block with products of weights, or those of one of its shards."""
+    """The layers of a block, or of one of its shards, that multiply by weights."""
 
     attention: SelfAttention
     up: Linear
@@ -151,7 +151,7 @@ class _Shard(NamedTuple):
 
 
 def _shards(encoder: Encoder) -> Iterator[_Shard]:
-    """Those of blocks whose products can be integers."""
+    """The shards of all blocks whose products can be integers."""
     for tower in encoder.towers().values():
         for block in tower.blocks:
             if isinstance(block, TransformerBlock):
@@ -195,10 +195,10 @@ def _inputs_of_products(encoder: Encoder, rows: Sequence[Row]) -> dict[int, np.n
 
 
 def _balance(kernel: np.ndarray, tokens: np.ndarray, exponent: float) -> np.ndarray:
-    """Divisors of the columns of an input, which share large numbers with the rows of the kernel.
+    """Divisors of an input's columns, which move part of large numbers into the kernel's rows.
 
     As SmoothQuant (Xiao et al. 2023, equation 4): a column of LayerNorm's output may have numbers
-    many times as large as the others, and one range for all leaves few integers for these.
+    many times as large as other columns, for which one common range leaves few integers.
     """
     of_tokens = np.maximum(np.abs(tokens).max(axis=0), 1e-5)
     of_kernel = np.maximum(np.abs(kernel).max(axis=1), 1e-5)
@@ -208,7 +208,7 @@ def _balance(kernel: np.ndarray, tokens: np.ndarray, exponent: float) -> np.ndar
 def _best_bound(kernel: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     """The range with the least error of the product of tokens [tokens, n], and this error.
 
-    That is the root of the mean, over tokens, of its squared share of the exact result.
+    The error is the root mean square, over tokens, of its share of the exact result.
     """
     steps, rounded = _rounded_columns(kernel)
     kernel_of_integers = rounded * steps

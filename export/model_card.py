@@ -1,4 +1,4 @@
-"""The model card of an export: what it is, of which data, how good, and how it is asked."""
+"""The model card of an export: the model, its training data, its metrics, and how to call it."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ _THREADS = "2 inter-op threads, and one intra-op thread for every two processors
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What is known of a model's making; None is what is not known."""
+    """How a model was made, as far as this is known; None means unknown."""
 
     source: str | None = None
     task: str | None = None
@@ -132,5 +132,5 @@ def _fenced(values: Mapping[str, Any]) -> list[str]:
 
 
 def _inert(text: str) -> str:
-    """A text in which what Markdown or HTML acts on is escaped as in JSON."""
+    """A text in which characters that Markdown or HTML interprets are escaped as in JSON."""
     return escaped(re.sub("[`<>&|\\]\\[]", lambda match: f"\\u{ord(match[0]):04x}", text))

@@ -1,4 +1,4 @@
-"""Writing task models as ONNX files, which other runtimes than TensorFlow read."""
+"""Writing task models as ONNX files, which runtimes other than TensorFlow read."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ def save_onnx(model: Any, out: str | os.PathLike, inputs: str, precision: str | 
         for key, value in {RECORD_FILE: record, **texts}.items():
             converted.metadata_props.add(key=key, value=value)
         content = converted.SerializeToString()
-    except Exception as error:  # those of tf2onnx and of protobuf have no class in common
+    except Exception as error:  # errors of tf2onnx and protobuf have no common class
         why = " ".join(str(error).split())[:200]
         raise UserError(
             f"tf2onnx cannot convert this {type(model).__name__} ({why}); export a SavedModel that "

@@ -9,7 +9,7 @@ from bert_tf.errors import UserError
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
-    """`model`, or a copy of it where it computes in another precision than asked for."""
+    """`model`, or a copy of it in `precision` if the model computes in another one."""
     if precision is None:
         return model
     if precision not in POLICIES:
@@ -24,7 +24,7 @@ def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
 
 
 def with_encoder(model: keras.Model, encoder: Encoder) -> keras.Model:
-    """A copy of a model, with the weights that have the same names in it, around `encoder`."""
+    """A copy of a model around `encoder`; weights that have the same names are copied."""
     copy = model.rebuilt(encoder) if hasattr(model, "encoder") else encoder
     weights = weight_names(model)
     for name, variable in weight_names(copy).items():

@@ -1,4 +1,4 @@
-"""`bert-tf export`: what is at a path as a SavedModel that takes strings, or as a LiteRT file."""
+"""`bert-tf export`: writes the model at a path as a SavedModel, a LiteRT file or an ONNX file."""
 
 import os
 from collections.abc import Sequence
@@ -49,10 +49,10 @@ def export_run(
     vectors: str | None = None,
     abstain: float | None = None,
 ) -> Path:
-    """Writes what is at `path` as a SavedModel, a LiteRT file or an ONNX file, and says where.
+    """Writes the model at `path` as a SavedModel, a LiteRT file or an ONNX file; prints where.
 
     Args:
-        path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
+        path: what `bert_tf.load` opens; for kinds other than "task", any checkpoint.
         out: the folder or the file to write.
         kind: one of `bert_tf.export.KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm"
             and "nsp" are the heads of pre-training, "embedding" the encoder, and "hub" the encoder
@@ -68,14 +68,14 @@ def export_run(
         format: "tf_saved_model", "litert" or "onnx".
         calibration: with precision "int8", a file of texts, as `bert-tf predict` reads them; a
             SavedModel of a run needs none, as it takes rows of the run's training data.
-        truncate_dim, vectors: of an embedder, see `TextEmbedder`; None is as it has them.
+        truncate_dim, vectors: of an embedder, see `TextEmbedder`; None keeps its own.
         abstain: the least probability of an answer, see `TextClassifier`.
 
     Returns:
         The folder or file that was written.
 
     Raises:
-        UserError: there is nothing at `path`, it cannot be exported so, or `out` cannot be written.
+        UserError: `path` does not exist, cannot be exported like this, or `out` cannot be written.
     """
     if pooling is not None and kind != "embedding":
         raise UserError("--pooling is for --kind embedding")
@@ -153,7 +153,7 @@ def _fine_tuned(
     labels: Sequence[str] | None,
     settings: dict[str, Any],
 ) -> TaskModel:
-    """The model of a checkpoint; says what a bare one leaves open, and warns of no threshold."""
+    """The model of a checkpoint. Prints assumed settings, and warns if a threshold is missing."""
     name = checkpoint.description.model
     if registry.family_of(name) is None:
         *others, last = _kinds_without_task(checkpoint)
@@ -163,7 +163,7 @@ def _fine_tuned(
         )
     # The weights are kept as they are; the export computes in its own precision.
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
-    model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
+    model = cast(TaskModel, loaded)  # a checkpoint's model, as checked above
     known = checkpoint.description.settings | settings
     assumed = {"max_length": model.max_length, "pair": "false", "unanswerable": "false"}
     said = [
@@ -249,7 +249,7 @@ def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
 
 
 def _kinds_without_task(checkpoint: Checkpoint) -> list[str]:
-    """The kinds that any checkpoint has, and those of the heads of pre-training that it has."""
+    """The kinds that any checkpoint has, and those of its pre-training heads."""
     description, kinds = checkpoint.description, ["hub", "embedding"]
     if description.model == PreTrainer.__name__:
         kinds = ["mlm"] + ["nsp"] * bool(description.head.get("next_sentence")) + kinds
@@ -259,7 +259,7 @@ def _kinds_without_task(checkpoint: Checkpoint) -> list[str]:
 def _check_pooler(
     checkpoint: Checkpoint, path: str | os.PathLike, model: keras.Model, instead: str
 ) -> None:
-    """Warns of a pooler that the model of a checkpoint was trained without."""
+    """Warns if the model of a checkpoint was trained without its pooler."""
     if not getattr(model, "uses_pooler", True):
         logger.warning(
             f"{path}: this {checkpoint.description.model} was trained without the pooler, so the "

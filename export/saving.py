@@ -88,7 +88,7 @@ def save_hub(
     origin: Origin | None = None,
     max_length: int | None = None,
 ) -> Path:
-    """Writes an encoder with its preprocessor as the SavedModels that TF Hub has of them."""
+    """Writes an encoder and its preprocessor as SavedModels in the form of TF Hub."""
     form = form or Form()
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
@@ -114,7 +114,7 @@ def save(
     version: int | None = None,
     origin: Origin | None = None,
 ) -> Path:
-    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none."""
+    """Writes each service into the folder of `out` with its name ("" is `out`); all or none."""
     checked_argument("version", version)
     folder = local_path(out)
     for name in services:
@@ -135,7 +135,7 @@ def save(
 
 
 def _place(out: Path, name: str, version: int | None) -> Path:
-    """Where a SavedModel goes. A version is its own last folder, as servers look for it."""
+    """Where a SavedModel goes. A version is a last folder of its own, as servers expect."""
     return out / name / ("" if version is None else str(version))
 
 
@@ -188,8 +188,8 @@ def _spare_optimizing(folder: Path, trains: bool) -> None:
     MLIR, find nothing in a model and take most of the time, so they are left out. The other passes
     need two rounds: the tanh form of GELU becomes part of its product only in the second.
 
-    Where nothing trains, operations also lose the names of their own gradients, which were not
-    saved and which TensorFlow would miss.
+    If nothing trains, operations also lose the names of their custom gradients. These gradients
+    were not saved, so TensorFlow would not find them.
     """
     path = folder / "saved_model.pb"
     saved = SavedModel.FromString(path.read_bytes())

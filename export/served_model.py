@@ -27,7 +27,7 @@ from bert_tf.text.parts import shared
 # Where an export computes.
 Device = Literal["cpu", "any"]
 
-# A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
+# A graph is one protobuf message of at most 2 GiB; the tokenizer's tables need some of that.
 _MOST_BYTES = 2**31 - 2**26
 
 
@@ -37,7 +37,7 @@ class Form:
 
     `calibration` decides the ranges of "int8" (`bert_tf.export.integer_products`). With `freeze`
     the weights become constants of the graph. The device "cpu" has the form that is fastest there
-    (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves it to the caller.
+    (`bert_tf.export.fused_norms`, `bert_tf.export.sharded`); with "any" the caller chooses one.
     """
 
     precision: str | None = None
@@ -78,14 +78,14 @@ class Form:
 
 
 def _divided(model: keras.Model) -> keras.Model:
-    """A model that nothing else uses, with fused norms, and in shards if it can be."""
+    """A model that nothing else uses, with fused norms, and in shards if possible."""
     encoder = getattr(model, "encoder", model)
     fuse_norms(encoder)
     return with_encoder(model, sharded(encoder)) if can_shard(encoder.config) else model
 
 
 class SharedModel:
-    """A model, called as itself, which a graph holds once however many signatures call it."""
+    """Wraps a model so that a graph holds it only once, however many signatures call it."""
 
     reads_rows: ClassVar[bool] = False
 
@@ -141,7 +141,7 @@ class _Stored(keras.StatelessScope):
     """Within this scope matrices are variables, in the dtype that the model computes in.
 
     Vectors are constants, as TensorFlow's optimizer recognizes a LayerNorm only with constants.
-    Matrices are not, since a process that loads a graph copies its constants several times.
+    Matrices are variables, since a process that loads a graph copies its constants several times.
     """
 
     def __init__(self, model: keras.Model):
@@ -195,7 +195,7 @@ class _Constants(keras.StatelessScope):
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
         if id(variable) not in self._functions:
             return None
-        if self.readers == 1 or variable.ndim < 2:  # a vector is worth no function
+        if self.readers == 1 or variable.ndim < 2:  # a vector needs no function
             return self._constants[id(variable)]()
         return self._functions[id(variable)].get_concrete_function()()
 

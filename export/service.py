@@ -17,7 +17,7 @@ Tensors = dict[str, tf.Tensor]
 
 
 class Signature(NamedTuple):
-    """One way to ask a SavedModel, or if it is inner, only of bert_tf.
+    """One way to call a SavedModel; only bert_tf calls an inner one.
 
     Inputs and outputs have a leading batch axis. The example is a request of one row.
     """
@@ -52,7 +52,7 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """What a program that loads the SavedModel finds besides `serve`, with its variables."""
+        """The attributes besides `serve` of the loaded SavedModel, the variables among them."""
 
     def assets(self) -> dict[str, str]:
         """Name -> text of the files under `assets`, for people; the graph has its own copies."""
@@ -75,7 +75,7 @@ def strings(*names: str) -> dict[str, tf.TensorSpec]:
 
 
 def ids(rank: int = 2) -> dict[str, tf.TensorSpec]:
-    """The inputs of a signature that takes those of the encoder, int32 of this rank."""
+    """The inputs of a signature that takes the encoder's inputs, int32 of this rank."""
     return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in INPUTS}
 
 

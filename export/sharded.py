@@ -2,7 +2,7 @@
 
 A layer is divided as Megatron-LM divides it over GPUs (Shoeybi et al. 2019, section 3): a shard has
 half of the heads, and half of the columns of the feed-forward layer. The shards are summed after
-each of the two. Between two sums a thread can compute its shard by itself, so that threads wait for
+either part. Between two sums a thread can compute its shard by itself, so that threads wait for
 each other twice a layer instead of in each operation.
 """
 
@@ -113,7 +113,7 @@ class ShardedBlock(keras.layers.Layer):
 
 
 def _normalized(norm: LayerNorm, shards: list[tf.Tensor], residual: tf.Tensor) -> tf.Tensor:
-    """LayerNorm of the sum of the shards and the residual, which the last shard's product adds.
+    """LayerNorm of the shards' sum plus the residual, which the last shard's product adds.
 
     The rest of the sum is in float32, which is more exact than bfloat16 and as fast: TensorFlow's
     kernels add bfloat16 numbers one by one.

@@ -1,6 +1,6 @@
 """Answers for many rows of strings: one loop for objects, SavedModels and evaluation.
 
-What queries a SavedModel imports neither Keras nor TensorFlow, so that a command starts fast.
+A command that queries a SavedModel imports neither Keras nor TensorFlow, so it starts fast.
 """
 
 import logging
@@ -23,10 +23,10 @@ BATCH = 32  # rows of a batch, unless the user says otherwise
 
 
 class Answers(Protocol):
-    """What answers rows by a signature: a task model, or a SavedModel of one."""
+    """A model that answers rows by a signature: a task model, or a SavedModel of one."""
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings.
+        """Name of each input -> 1 if it is one string per row, 2 if it is a list of strings.
 
         Raises:
             UserError: there is no such signature of strings.
@@ -40,7 +40,7 @@ class Answers(Protocol):
 
 
 class Changed:
-    """A model whose answers are `change(signature, outputs)` of those of another one."""
+    """A model whose answers are `change(signature, outputs)` of another model's outputs."""
 
     def __init__(self, model: Any, change: Callable[[str, Outputs], Outputs]):
         self._model, self._change = model, change
@@ -61,7 +61,7 @@ def each_answer(
     verbose: int | str = "auto",
     title: str = "predicting",
 ) -> list:
-    """`answer` of each row, given the outputs of its batch, its place in that, and in `rows`."""
+    """`answer` of each row, given its batch's outputs, its place in the batch, and in `rows`."""
     answers: list[Any] = [None] * len(rows)
     for chosen, outputs in batches(model, signature, rows, batch_size, verbose, title):
         for place, row in enumerate(chosen):
@@ -77,10 +77,10 @@ def batches(
     verbose: int | str = "auto",
     title: str = "predicting",
 ) -> Iterator[tuple[list[int], Outputs]]:
-    """The places of the rows of each batch, and what the model answers.
+    """The places of the rows of each batch, and the model's outputs for them.
 
-    Rows of similar length share a batch, the longest come first, so that what does not fit into
-    memory shows at once, and equal rows are computed once, so that they have the same answer.
+    Rows of similar length share a batch. The longest come first, so that a lack of memory shows at
+    once. Equal rows are computed only once, so that they have the same answer.
     """
     if batch_size is not None:
         # This imports pydantic, which a process that answers does not need otherwise.

@@ -1,7 +1,7 @@
 """`bert-tf embed`: the vectors of many texts, as a matrix in a file of NumPy.
 
 The file is written in blocks, so that there may be more texts and vectors than fit into memory.
-After the process was killed, the same command goes on behind the last block.
+If the process is killed, the same command continues after the last block.
 """
 
 import hashlib

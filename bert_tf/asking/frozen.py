@@ -35,17 +35,17 @@ _REFUSAL = re.compile(r"assertion failed: \[(.*?)\]|UserError: .*?(answers NaN.*
 
 
 def frozen_kind(path: str | os.PathLike) -> str | None:
-    """What kind of export `path` names; None if it is none."""
+    """The kind of export at `path`; None if it is not an export."""
     if Path(path).suffix == saving.SUFFIX:
         return _LITE_FILE
     return _SAVED_MODEL if is_saved_model(path) else None
 
 
 class FrozenTask(Answers):
-    """A SavedModel or a LiteRT file that answers as the task model of which it was exported.
+    """A SavedModel or a LiteRT file that answers as the task model that was exported.
 
-    `saved` is None for a LiteRT file, which `network` runs. `model` makes inputs of strings and
-    answers of what the export computes; it is None for a SavedModel that takes strings.
+    `saved` is None for a LiteRT file, which `network` runs. `model` makes inputs from strings,
+    and answers from the export's outputs; it is None for a SavedModel that takes strings.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FrozenTask(Answers):
 
     @classmethod
     def of(cls, saved: SavedModel) -> Self:
-        """A SavedModel as `load` opens it."""
+        """The task of a loaded SavedModel."""
         if saved.record is None or not saved.takes_ids:
             return cls(saved.path, saved)
         vocabulary = read_beside(Path(saved.path, "assets")) or ()
@@ -181,13 +181,13 @@ class FrozenTask(Answers):
             return self.model.evaluate(*args, **kwargs)
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
-        """As of a task model; 0 if the export does not say what it reads."""
+        """As `count_cut` of a task model; 0 if the export does not say how much text it reads."""
         may_cut = self._record is None or self._record.may_cut(columns)
         return self._unweighted.count_cut(columns) if may_cut and self._unweighted else (0, "")
 
     @functools.cached_property
     def _unweighted(self) -> Any:
-        """The task model of the export, without weights; None if the export does not say."""
+        """The export's task model, without weights; None if the export does not describe it."""
         if self.model is not None or self._record is None:
             return self.model
         vocabulary = read_beside(Path(self.path, "assets"))
@@ -224,7 +224,7 @@ class FrozenTask(Answers):
 
 
 def _without_weights(path: str, record: Record, vocabulary: tuple[str, ...]) -> Any:
-    """The task model of an export, whose network is the export."""
+    """The task model that an export describes, without weights; the export is its network."""
     folder = local_path(path)
     description = Description.from_dict(record.model, folder)
     if vocabulary_hash(vocabulary) != description.vocabulary:

@@ -73,7 +73,7 @@ class LiteModel:
 
 
 class LiteNetwork(LiteModel):
-    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits."""
+    """Runs a LiteRT file that takes ids, each row in the shortest signature that it fits into."""
 
     reads_rows: ClassVar[bool] = True
 
@@ -96,7 +96,7 @@ class LiteNetwork(LiteModel):
         return compute
 
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the file answers to one row of the encoder's inputs, int32 [seq_len]."""
+        """The file's outputs for one row of the encoder's inputs, int32 [seq_len]."""
         length = next(each for each in self._lengths if each >= len(row["input_mask"]))
         return self.answer(length, padded(row, length))
 
@@ -113,8 +113,8 @@ class LiteStrings(LiteModel):
     with_text = True
 
     def run(self, request: Mapping[str, Text]) -> dict[str, np.ndarray]:
-        """What the file answers to one request, a text for each input."""
-        # Other arrays of strings than those of objects lose a NUL at the end.
+        """The file's outputs for one request, which has a text for each input."""
+        # Only arrays of objects keep a NUL at the end of a string.
         given = {name: np.array([encoded(request[name])], object) for name in self._form.inputs}
         return self.answer(self._lengths[0], given)
 

@@ -56,7 +56,7 @@ def run(
         if lines is not None:
             progress = shown.enter_context(Progress("answering", lines, unit="rows"))
         for rows, last_line in blocks:
-            if lines is None:  # progress is shown of the lines read so far
+            if lines is None:  # the total is the number of lines read so far
                 progress = shown.enter_context(Progress("answering", last_line, done, unit="rows"))
             written = [""] * len(rows)
             for chosen, outputs in batches(model, signature, rows, verbose=0):
@@ -78,7 +78,7 @@ def run(
 
 
 def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]:
-    """The model, and its outputs that have padding, where they are known."""
+    """The model, and its outputs that have padding, if they are known."""
     if is_saved_model(path) and not options:
         saved = SessionModel.load(path)
         if saved is not None:
@@ -101,7 +101,7 @@ def answers(
 ) -> Iterator[dict[str, Any]]:
     """The answer to each row of a batch as JSON data, its outputs sorted by name.
 
-    Lists end where the row's own do, whatever the other rows are. Offsets are those of characters.
+    Lists are as long as for the row alone, whatever the other rows are. Offsets count characters.
     """
     lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}
@@ -120,9 +120,9 @@ def answers(
 def cut_lists(
     answer: Mapping[str, Any], groups: Sequence[Sequence[str]], least: int = 0
 ) -> dict[str, Any]:
-    """A row's outputs without the padding at the ends of lists, of which `groups` end together.
+    """A row's outputs without the padding at the ends of lists. The lists of a group end together.
 
-    Padding is "" in texts, -1 in integers and 0 in other numbers; the first `least` are none.
+    Padding is "" in texts, -1 in integers and 0 in other numbers. The first `least` entries stay.
     """
     cut: dict[str, Any] = {}
     for group in groups:
@@ -176,7 +176,7 @@ def _in_characters(answer: dict[str, Any], row: Row) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _output(path: str | None) -> Iterator[TextIO]:
-    """What is written to. A file appears when all is written; devices and pipes cannot wait."""
+    """The output. A file appears only when it is complete; a device or pipe is written directly."""
     if path is None:
         # JSON is UTF-8, whatever the locale is.
         if isinstance(sys.stdout, io.TextIOWrapper):

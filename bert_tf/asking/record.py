@@ -22,7 +22,7 @@ from bert_tf.io.remote import fetched, local_path, names_in
 # The file that makes a folder a SavedModel.
 FILE = "saved_model.pb"
 
-# The version of what is written here. A reader refuses a later one.
+# The version of the record's format. A reader refuses a later version.
 FORMAT = 1
 # The name of the record among the assets of a SavedModel.
 RECORD_FILE = "task.json"
@@ -34,10 +34,10 @@ _LONGEST = 2**24
 class Record:
     """What an export says about its model.
 
-    `lengths` are the tokens of a row, of each signature of a LiteRT file, and of a SavedModel the
-    most. `precision` is that of the products, or of the weights of a LiteRT file. `lists` are the
-    outputs that are lists of another length in each row; those in a tuple end at the same place.
-    `cuts` says whether the model leaves out a part of a text that is long enough.
+    `lengths` are numbers of tokens in a row: one for each signature of a LiteRT file, and the most
+    for a SavedModel. `precision` is that of the products, or of the weights of a LiteRT file.
+    `lists` are the outputs that are lists whose length differs between rows; those in a tuple end
+    at the same place. `cuts` says whether the model leaves out a part of a long text.
     """
 
     model: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Record:
         return self.model["model"]
 
     def may_cut(self, columns: Sequence[Sequence[Any]]) -> bool:
-        """Whether the bytes of a row leave open that its texts are longer than the model reads."""
+        """Whether a row has enough bytes that its texts may be longer than the model reads."""
         settings = self.model.get("settings", {})
         added = json.dumps([settings.get("prompts", ""), settings.get("hypothesis_template", "")])
         # Three tokens are special, and a text has at most as many others as it has bytes.
@@ -68,7 +68,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: str | os.PathLike) -> Self:
-        """What `to_dict` made, checked; `path` names the export in messages."""
+        """The record that `to_dict` made, checked; `path` names the export in messages."""
         kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
         wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
         wrong += fields.keys() - {*kinds, "lists", "cuts"}
@@ -91,7 +91,7 @@ class Record:
 
     @classmethod
     def of_saved_model(cls, folder: str | os.PathLike) -> Self | None:
-        """The record of a SavedModel; None if it has none, as one of bert_tf 0.2.0."""
+        """The record of a SavedModel; None if it has none, like those of bert_tf 0.2.0."""
         path = Path(folder) / "assets" / RECORD_FILE
         if not is_there(path):
             return None
@@ -115,7 +115,7 @@ def to_json(fields: Mapping[str, Any]) -> str:
 
 
 def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
-    """The fields that `to_json` was given. Raises any ValueError for damaged ones."""
+    """The fields that `to_json` was given. Raises a ValueError if they are damaged."""
     if len(text) > _LONGEST:
         raise ValueError("its settings are too long")
     fields = json.loads(text)
@@ -132,7 +132,7 @@ def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
 
 
 def is_saved_model(path: str | os.PathLike) -> bool:
-    """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
+    """Whether there is a SavedModel at `path`, or versions of one in the layout of servers."""
     folder = local_path(path)
     try:
         return is_there(folder / FILE) or bool(versions(folder))
@@ -198,7 +198,7 @@ def operation_libraries() -> list[Path]:
 
 
 def not_loaded(path: str, error: Exception) -> UserError:
-    """What is wrong with a SavedModel that TensorFlow does not load.
+    """The error for a SavedModel that TensorFlow cannot load.
 
     >>> print(not_loaded("films", ValueError("Op type not registered '_QuantizedMatMul' in x")))
     films has the operation _QuantizedMatMul, which this build of TensorFlow does not...

@@ -1,4 +1,4 @@
-"""Texts to ask about, read from a file or a pipe as they are needed."""
+"""Input texts, read from a file or a pipe as they are needed."""
 
 import codecs
 import contextlib
@@ -17,7 +17,7 @@ from bert_tf.io.remote import fetched
 
 Row = dict[str, str | list[str]]
 
-# What is read before anything is answered.
+# The most lines and bytes that are read before they are answered.
 _BLOCK_LINES = 10_000
 _BLOCK_BYTES = 2**26
 
@@ -43,7 +43,7 @@ Block = tuple[list[Row], int]
 
 
 def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
-    """The number of lines of a file, all of which can be read; None of what is read only once."""
+    """The number of lines of a file, all of which are checked; None if it is read only once."""
     if path == "-" or not os.path.isfile(fetched(path, is_file=True)):
         return None
     return max((last_line for _, last_line in read_blocks(path, ranks)), default=0)
@@ -63,7 +63,7 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         )
     with _opened(path) as handle:
         lines = lines_of(handle, path)
-        # The lines up to the first that is not blank, without a mark at the start.
+        # The lines up to the first that is not blank, without a byte order mark.
         opening: list[bytes] = []
         for line in lines:
             opening.append(line if opening else line.removeprefix(codecs.BOM_UTF8))
@@ -129,7 +129,7 @@ def misfit(row: Mapping[str, Any], ranks: Mapping[str, int]) -> str | None:
 
 
 def _row(path: str, number: int, line: str, ranks: Mapping[str, int]) -> Row:
-    """What a JSON line holds for the inputs; other keys are not looked at."""
+    """The inputs in a JSON line; other keys are ignored."""
     try:
         row = json.loads(line, object_pairs_hook=object_of)
     except (ValueError, RecursionError) as error:

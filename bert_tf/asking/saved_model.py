@@ -1,4 +1,4 @@
-"""A SavedModel, queried without importing Keras where it takes strings."""
+"""A SavedModel, queried without importing Keras if it takes strings."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ from bert_tf.asking import record as exports
 from bert_tf.asking.record import Record, find_saved_model
 from bert_tf.io.refusals import is_out_of_memory
 
-# The function of an export that takes ids by which bert_tf answers strings.
+# The function by which bert_tf answers strings with an export that takes ids.
 NETWORK = "network"
 
 
@@ -81,12 +81,12 @@ class SavedNetwork:
     reads_rows: ClassVar[bool] = True
 
     def __init__(self, saved: SavedModel):
-        self._saved = saved  # its variables are those of the function
+        self._saved = saved  # keeps the variables of the function alive
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         return getattr(self._saved.loaded, NETWORK)(dict(inputs))
 
-    # That of a `MaskedLM` fills the gaps itself.
+    # The network of a `MaskedLM` fills the gaps itself.
     fill_gaps = __call__
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -92,13 +92,13 @@ class SessionModel(Answers):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self | None:
-        """The SavedModel at `path`, or the newest of the versions that are there.
+        """The SavedModel at `path`, or the newest version of it there.
 
         None if TensorFlow's C library is not where TensorFlow 2.20 and 2.21 for Linux have it, if
         the SavedModel takes ids, or if it returns numbers of rare types.
 
         Raises:
-            UserError: it is damaged, or a later version of bert_tf exported it.
+            UserError: the SavedModel is damaged, or a later version of bert_tf exported it.
         """
         found = find_saved_model(os.fspath(path))
         record = Record.of_saved_model(found)
@@ -231,7 +231,7 @@ class _StatusError(ValueError):
 
 
 def _checked(library: ctypes.CDLL, function: Any, *arguments: Any) -> Any:
-    """What a function returns whose last argument is a `TF_Status`; raises its error."""
+    """The result of a function whose last argument is a `TF_Status`; raises the error in it."""
     status = c_void_p(library.TF_NewStatus())
     try:
         result = function(*arguments, status)
@@ -256,7 +256,7 @@ def _of_strings(library: ctypes.CDLL, values: Sequence[bytes], shape: Sequence[i
 
 
 def _array(library: ctypes.CDLL, tensor: c_void_p) -> np.ndarray:
-    """A tensor as an array of its own; strings are bytes."""
+    """A copy of a tensor as an array; strings are bytes."""
     shape = [library.TF_Dim(tensor, axis) for axis in range(library.TF_NumDims(tensor))]
     dtype, start = library.TF_TensorType(tensor), library.TF_TensorData(tensor) or 0
     if dtype != _STRING:

@@ -1,4 +1,4 @@
-"""An opened checkpoint of any format: what it is, and its tensors, which are not read yet."""
+"""An opened checkpoint of any format: its description, and its tensors, which are read later."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from bert_tf.io.vocabulary import fitted
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _NAMED = 6  # the most weights that a report names; it counts the others
-# The arguments of heads that decide the shapes of their weights, and what they are in messages.
+# The arguments that decide the shapes of a head's weights -> their names in messages.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
 
@@ -29,11 +29,11 @@ class LoadReport:
     """Where a model's weights came from, by our names; `ignored` has the checkpoint's names."""
 
     loaded: tuple[str, ...]
-    new: tuple[str, ...]  # keep their random values
+    new: tuple[str, ...]  # these weights keep their random values
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     resized: tuple[str, ...] = ()  # those of `new` that the checkpoint has in another form
-    why: str = ""  # the difference, in words
+    why: str = ""  # how the two heads or their labels differ, in words
 
     def __str__(self) -> str:
         parts = [f"{len(self.loaded)} weights loaded"]
@@ -77,7 +77,7 @@ class Checkpoint:
         """The checked pieces of the checkpoint's vocabulary; None if it has no vocabulary."""
         return self._vocabulary
 
-    @functools.cached_property  # what is unusual in it is printed once
+    @functools.cached_property  # so that warnings about it are printed only once
     def _vocabulary(self) -> tuple[str, ...] | None:
         vocabulary, expected_hash = self.vocabulary_there(), self.description.vocabulary
         if vocabulary is None:
@@ -165,11 +165,11 @@ class Checkpoint:
     def fill(self, model: keras.Model, labels: Sequence[str] = ()) -> LoadReport:
         """Gives `model` the weights that the checkpoint has for it.
 
-        A head is filled only if its weights mean the same: if the checkpoint is of the same class
-        of models, or of one whose head it takes (`Head.takes_from`). In a head for another number
-        of labels, the layers whose shapes differ keep their random values. If the labels are
-        others, the layer with an output for each label keeps its random values. If they are the
-        same in another order, its outputs get the order of `labels`, the model's classes.
+        A head is filled only if its weights mean the same: if the checkpoint is of the model's
+        class, or of a class whose head the model can take (`Head.takes_from`). If the numbers of
+        labels differ, the layers whose shapes differ keep their random values. If the labels
+        differ, the layer with an output for each label keeps its random values. If only the order
+        of the labels differs, its outputs get the order of `labels`, the model's classes.
         """
         variables = names.weight_names(model)
         layers = getattr(model, "encoder", model).config.num_hidden_layers
@@ -210,7 +210,7 @@ class Checkpoint:
     def _report(
         self, loaded: Iterable[str], expected: Iterable[str], used: Collection[str]
     ) -> LoadReport:
-        """The report on weights `loaded` from the tensors `used`, where others were `expected`."""
+        """The report, from the `loaded` and the `expected` weights and the `used` tensors."""
         loaded = tuple(loaded)
         return LoadReport(
             loaded=loaded,
@@ -235,7 +235,7 @@ class Checkpoint:
         )
 
     def _order(self, labels: Sequence[str]) -> list[int] | None:
-        """The checkpoint's place of each label; [] for the same order, None for other labels."""
+        """Each label's index in the checkpoint; [] for the same order, None for other labels."""
         ours, theirs = tuple(labels), self.description.labels
         numbers = tuple(map(str, range(len(ours))))
         if ours == theirs or () in (ours, theirs) or numbers in (ours, theirs):
@@ -243,7 +243,7 @@ class Checkpoint:
         return [theirs.index(label) for label in ours] if {*ours} == {*theirs} else None
 
     def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
-        """The row of our weight `name` whose tensors are all there; None if there is none."""
+        """The row of our weight `name` if the checkpoint has all its tensors; otherwise None."""
         for row in (rows.get(name), self.table.without_row(name)):
             if row is not None and all(each in self.tensors.shapes for each in row.theirs):
                 return row
@@ -259,7 +259,7 @@ class Checkpoint:
             return None
 
     def _array(self, row: Row, shape: tuple[int, ...] | None) -> np.ndarray:
-        """The float32 array of one weight of ours, which must have `shape`; None takes any."""
+        """The float32 array of one weight of ours, which must have `shape`; None allows any."""
         array = self._read(row)
         if array is None or shape not in (None, array.shape):
             theirs = self.tensors.shapes[row.theirs[0]] if array is None else array.shape

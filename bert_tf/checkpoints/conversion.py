@@ -19,7 +19,7 @@ from bert_tf.io.atomic import atomic_path
 from bert_tf.io.remote import exists, local_path
 from bert_tf.text import Tokenizer
 
-# The formats that lack a model of the family -> those that they have.
+# The formats that cannot store all models of the family -> the models that they can store.
 _MODELS = {"tf1": ("bert",), "model_garden": ("bert",), "keras_hub": ("bert", "distilbert")}
 # The encoder's fields that change what it computes.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")

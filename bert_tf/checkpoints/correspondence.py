@@ -1,8 +1,8 @@
-"""What a weight of ours is called in another format, and how its numbers are arranged there.
+"""The names of our weights in another format, and how their numbers are arranged there.
 
-A format has a `Table` of `Row`s. A row works both ways: it makes our weight of their tensors, and
-their tensors of our weight. A weight that the format has no place for is stored under our name with
-the prefix "bert_tf/", where the format's own reader does not look.
+A format has a `Table` of `Row`s. A row works both ways: it makes our weight from their tensors, and
+their tensors from our weight. A weight that the format has no place for is stored under our name
+with the prefix "bert_tf/", where the format's own reader does not look.
 """
 
 import dataclasses
@@ -59,14 +59,14 @@ HEADS_FIRST = Layout(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One weight of ours and what it is made of; `{n}` in the names is the layer."""
+    """One weight of ours and the tensors that make it; `{n}` in a name is the layer's number."""
 
     ours: str
-    theirs: tuple[str, ...]  # ours is their stack along the last axis
+    theirs: tuple[str, ...]  # concatenated along the last axis, they make ours
     layout: Layout = SAME
 
     def read(self, tensor: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Our array, where `tensor` reads theirs. Raises ValueError if their shapes cannot fit."""
+        """Our array; `tensor` reads their arrays. Raises ValueError if their shapes cannot fit."""
         parts = [self.layout.to_ours(tensor(name)) for name in self.theirs]
         return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
@@ -113,8 +113,8 @@ class Table:
     format: str
     encoder: tuple[Row, ...] = ()
     pretraining: tuple[Row, ...] = ()
-    kernel: Layout = SAME  # of a task's head, as `names` are
-    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    kernel: Layout = SAME  # of the kernel of a task's head
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)  # in a task's head
     prefix: str = UNMAPPED  # stands before our names of weights without a row
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
@@ -133,7 +133,7 @@ class Table:
         return {row.ours: row for row in rows}
 
     def heads_in(self, tensors: Tensors) -> dict[str, int]:
-        """The classes of models that tensors of a head may be of, and its number of outputs."""
+        """The classes of models that may have the head in `tensors`, with its number of outputs."""
         found = {}
         for model, head in heads.known().items():
             place = head.places.get(self.format)
@@ -143,7 +143,7 @@ class Table:
         return found
 
     def model_in(self, tensors: Tensors) -> tuple[str, dict[str, Any]]:
-        """The class of models that tensors are of, and its head's arguments."""
+        """The class of the model that the tensors are from, and its head's arguments."""
         theirs = {row.ours: row.theirs[0] for row in self.pretraining}
         if theirs["masked_lm/output_bias"] in tensors.shapes:
             next_sentence = theirs["next_sentence/bias"] in tensors.shapes
@@ -153,7 +153,7 @@ class Table:
     def write(
         self, weights: Mapping[str, np.ndarray], description: Description
     ) -> dict[str, np.ndarray]:
-        """Our weights under their names; those without a row keep ours, with the prefix."""
+        """The weights under the format's names; without a row, under our name with the prefix."""
         sizes = description.encoder
         rows = self.rows(description.model, sizes.num_hidden_layers)
         theirs: dict[str, np.ndarray] = {}

@@ -21,13 +21,13 @@ EXTRA_KEY = "bert_tf"
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What our own format stores in full, and the others as far as they can."""
+    """The facts that our own format stores in full, and other formats as far as they can."""
 
     model: str  # the class
     head: dict[str, Any]  # its constructor arguments
     encoder: EncoderConfig
-    lower_case: bool | None = None  # None is unknown
-    vocabulary: str | None = None  # its `vocabulary_hash`, or unknown
+    lower_case: bool | None = None  # None if unknown
+    vocabulary: str | None = None  # its `vocabulary_hash`; None if unknown
     labels: tuple[str, ...] = ()  # in the order of the logits
     # How a task model turns strings into inputs and outputs into answers.
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -50,7 +50,7 @@ class Description:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: Path) -> "Description":
-        """What `to_dict` made; `path` names the file in messages."""
+        """The description in `fields`, which `to_dict` made; `path` names the file in messages."""
         fields = {"settings": {}, "tokenizer": {}} | dict(fields)
         wrong = _wrong_field(fields)
         if wrong:
@@ -85,7 +85,7 @@ class Description:
         return fields | ({"encoder": encoder} if encoder else {})
 
     def supplemented(self, config: Mapping[str, Any], path: Path) -> "Description":
-        """This description with the fields that `config`, of `path`, has under `EXTRA_KEY`."""
+        """This description with the fields under `EXTRA_KEY` in `config`, which is from `path`."""
         if EXTRA_KEY not in config:
             return self
         differing = config[EXTRA_KEY]
@@ -99,7 +99,7 @@ class Description:
 
 
 class Content(NamedTuple):
-    """What is written as a checkpoint of any format: arrays by our names, and what they are."""
+    """The content of a new checkpoint in any format: arrays by our names, and a description."""
 
     weights: Mapping[str, np.ndarray]
     description: Description
@@ -135,7 +135,7 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
 
 
 def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
-    """The encoder's sizes among `fields`, checked; a missing one has our default."""
+    """The encoder's sizes in `fields`, checked; a missing size gets our default."""
     values = {}
     for field in dataclasses.fields(EncoderConfig):
         if field.name not in fields:

@@ -27,7 +27,7 @@ _HANDLE = re.compile(rf"{_KAGGLE}([\w-]+(?:/[\w.-]+){{3}}(?:/[1-9]\d*)?)", re.AS
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["README.md", "vocab.txt", *keys.files()]
-# Those of bert_tf, and the weights and the vocabulary of KerasHub's presets.
+# The files of bert_tf, and the weights and the vocabulary of KerasHub's presets.
 _OWN_FILES = [
     *("bert_tf.json", "bert_tf.safetensors", "model.weights.h5", "task.weights.h5"),
     "assets/tokenizer/vocabulary.txt",
@@ -91,7 +91,7 @@ def fetch(address: str) -> Path:
             f"{other}{address} is not in the cache, and the Hugging Face Hub cannot be reached; "
             "connect to the network once, or give a folder"
         )
-    # The errors of its HTTP client, for example a cut connection, are no OSErrors.
+    # The errors of the Hub's HTTP client, such as a cut connection, are not OSErrors.
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         problem = f"{other}{address} cannot be downloaded ({_reason(error)}); try again later"
         if is_disk_full(error):

@@ -12,7 +12,7 @@ from bert_tf.errors import UserError
 # In the order in which sentence-transformers concatenates them, then the pooler's output.
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
-# What the numbers of a vector become.
+# The types that the numbers of a vector can be converted to.
 VECTORS = ("float32", "int8", "binary")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 # The names of classes in torch.
@@ -29,7 +29,7 @@ _DEFAULTS = {"activation": "Tanh", "bias": True}
 
 
 def poolings(given: Any) -> tuple[str, ...]:
-    """The names of the poolings, of one name or a sequence of names."""
+    """The names of the poolings, from one name or a sequence of names."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not names:
         raise UserError(f"pooling is {shown(given)}; give one or more of {', '.join(POOLINGS)}")
@@ -107,7 +107,7 @@ def similarity_function(given: Any) -> str:
 
 
 def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, ...]]:
-    """Our names and shapes of the weights of the dense layers after an encoder of some width."""
+    """Our names and the shapes of the dense layers' weights; `width` is the encoder's."""
     shapes: dict[str, tuple[int, ...]] = {}
     width *= len(poolings(pooling))
     for number, layer in enumerate(dense_layers(dense)):

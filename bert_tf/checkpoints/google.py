@@ -58,7 +58,7 @@ TABLE = Table(
 )
 
 
-# The defaults of `BertConfig`.
+# The defaults of google-research's `BertConfig`.
 _DEFAULTS = {"hidden_act": "gelu", "type_vocab_size": 16}
 # The sizes that are keys of the file.
 _SIZES = set(
@@ -69,7 +69,7 @@ _SIZES = set(
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
-    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`."""
+    """The name-based checkpoint whose files start with `prefix`, opened as `tensors`."""
     path = prefix.parent / CONFIG_FILE
     if not is_there(path):
         raise UserError(
@@ -86,7 +86,6 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     folder = prefix.parent
     description = Description(model, head, encoder).supplemented(fields, path)
     vocabulary = functools.partial(read_beside, folder)
-    named = tensors.renamed(weights)
     named = tensors.renamed(weights)
     return Checkpoint(folder, description, named, TABLE, vocabulary, tuple(notes)).check()
 
@@ -106,7 +105,7 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def write_config(folder: Path, content: Content) -> None:
-    """Writes bert_config.json, with "gelu" as the only GELU it knows, and the vocabulary."""
+    """Writes the vocabulary, and bert_config.json, whose only name for a GELU is "gelu"."""
     fields = content.description.encoder.to_dict()
     known = {name: value for name, value in fields.items() if name in _SIZES}
     plain_json.write(folder / CONFIG_FILE, known | {"hidden_act": "gelu"})

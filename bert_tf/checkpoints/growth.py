@@ -1,7 +1,7 @@
 """Larger vocabularies: a checkpoint whose word embeddings have rows for further pieces.
 
-The row of a new piece is the mean of the rows of those pieces that the old tokenizer cuts it into,
-as is its bias in a masked language model. Training starts from a meaning then, not from noise.
+The row of a new piece is the mean of the rows of the pieces that the old tokenizer cuts it into,
+as is its bias in a masked language model. So training starts from a meaning, not from noise.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ def with_tokens(checkpoint: Checkpoint, tokens: Sequence[str]) -> Checkpoint:
         tokens: as for `Tokenizer.with_tokens`.
 
     Raises:
-        UserError: as there, or the checkpoint has no vocabulary.
+        UserError: as for `Tokenizer.with_tokens`, or the checkpoint has no vocabulary.
     """
     if isinstance(tokens, list | tuple) and not tokens:
         return checkpoint
@@ -56,8 +56,8 @@ def with_pieces(
 ) -> Checkpoint:
     """A checkpoint for `tokenizer`, which has new pieces after the `known` ones of the checkpoint.
 
-    A new row is the mean of the rows of the pieces whose ids are in `cut`. A checkpoint may have
-    more rows than pieces, to make their number a rounder one; these rows are used up first.
+    `cut` has, for each new piece, the ids whose rows are averaged. A checkpoint may have more rows
+    than pieces, because their number was rounded up; the spare rows are used first.
     """
     description, old = checkpoint.description, checkpoint.tensors
     description.encoder.check_vocabulary(known)
@@ -75,7 +75,7 @@ def with_pieces(
         if name not in grow or not cut:
             return array
         means = np.stack([array[ids].astype(np.float32).mean(axis=0) for ids in map(list, cut)])
-        if array.dtype.kind in "iu":  # refused where it is used
+        if array.dtype.kind in "iu":  # `Checkpoint` refuses integer weights later
             means = means.astype(array.dtype)
         return np.concatenate([array[:known], means, array[known + len(cut) :]])
 

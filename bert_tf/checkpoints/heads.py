@@ -1,7 +1,7 @@
-"""The heads of task models, as the formats of other programs have them.
+"""The heads of task models, and how the formats of other programs store them.
 
 Each task family states its head. Families lie above checkpoints, so the package adds their registry
-to `SOURCES`, and the formats look up all heads. Callers cannot pass the heads, since encoders,
+to `SOURCES`, where the formats look up heads. Callers cannot pass the heads, since encoders,
 tokenizers and runs open checkpoints without knowing any family.
 """
 
@@ -34,13 +34,13 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Head:
-    """The head of a task's model. Without any arguments, it is one that only bert_tf reads.
+    """The head of a task's model. `Head()` is a head that only bert_tf reads.
 
     Attributes:
         layer: our name of the dense layer that other programs have too; "" if there is none.
         places: format, as in `conversion.save` -> where that format has the layer.
-        arguments: the model's arguments that the other formats have, of "num_classes" and
-            "dropout".
+        arguments: which of the model's arguments "num_classes" and "dropout" the other formats
+            store.
         outputs: 1 if the model gives a number, for which transformers writes one label. 0
             otherwise.
         problem: the `problem_type` of transformers; "" if it is not written.
@@ -71,7 +71,7 @@ class Head:
 SOURCES: list[Callable[[], Mapping[str, Head]]] = [
     lambda: {PRETRAINER: Head(pretraining=(MASKED_LM, NEXT_SENTENCE))}
 ]
-"""Each gives heads by the names of their models' classes."""
+"""Functions that return heads by the names of their models' classes."""
 
 
 def known() -> dict[str, Head]:
@@ -87,10 +87,10 @@ def of(model: str) -> Head:
 def chosen(
     found: Mapping[str, int], problem: str = "", library: str = "", dropout: float | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """The class of models that some weights are of, and the arguments of its head.
+    """The class of the model that some weights are from, and the arguments of its head.
 
-    Several classes may share a layer, such as those that classify or rate texts; `found` has them
-    with the layer's number of outputs. `library` is a kind of model in sentence-transformers.
+    Several classes may share a layer, such as those that classify or rate texts; `found` maps
+    them to the layer's number of outputs. `library` is a kind of model in sentence-transformers.
     """
     if not found:
         return ENCODER, {}

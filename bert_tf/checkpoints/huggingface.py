@@ -1,13 +1,13 @@
 """Hugging Face's folders: config.json, and the weights of `huggingface_weights`.
 
 The names are those of `transformers/models/bert/modeling_bert.py`, without the "bert." that the
-encoder's names begin with in a model with a head; `huggingface_models` has those of BERT's family.
+encoder's names begin with in a model with a head. `huggingface_models` has other models' names.
 The weights of torch's `Linear` are [output, input]. transformers ignores keys of config.json that
 it does not know.
 
 A `CrossEncoder` of sentence-transformers is such a folder too. Its activation is in a file of its
-own since version 6, in a key of config.json since 4, and before that in another key. All versions
-since 4 read the key of config.json.
+own since version 6; versions 4 and 5 write a key of config.json, older versions another key of it.
+All versions since 4 read the key of versions 4 and 5.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _PARTS = _NAMES | {"output_weights": "weight", "output_bias": "bias"}
 
 
 def _row(of_google: Row) -> Row:
-    """A weight by its name in google-research's code, from which transformers' names are made."""
+    """A weight with transformers' names, which are made from those of google-research's code."""
 
     def renamed(name: str) -> str:
         # The tables of embeddings are modules of torch, whose weights are called "weight".
@@ -66,11 +66,11 @@ TABLE = Table(
     names=_NAMES,
 )
 
-# The classes of transformers without a head, with both heads of pre-training, and with the first.
+# transformers' classes without a head, with both heads of pre-training, and with only the first.
 _BARE, _PRETRAINING = "BertModel", "BertForPreTraining"
 _MASKED, _CAUSAL = "BertForMaskedLM", "BertLMHeadModel"
 _POOLER_BIAS = "pooler.dense.bias"
-# Fields of our encoders that are no keys of config.json.
+# Fields of our encoders that are not keys of config.json.
 _NO_KEYS = ("attention", "pools_first", "masked_lm_head")
 
 # Names of the activation in config.json -> ours.
@@ -82,7 +82,7 @@ _ACTIVATIONS = {
 }
 # Names of weights in old versions -> today's.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Tensors that repeat another one, or are no weights.
+# Tensors that repeat another one, or are not weights.
 _REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
 _DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
 
@@ -129,7 +129,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if model != heads.PRETRAINER:
         of_keys.pop("tie_word_embeddings", None)
     if not heads.of(model).sentence_transformers:
-        # Heads on tokens read a text in windows, whose length no file says.
+        # Heads on tokens read a text in windows. No file states their length.
         longest = files.max_length() if heads.of(model).pools else None
         most = encoder.max_position_embeddings
         settings = {} if longest is None else {"max_length": min(longest, most)}
@@ -158,7 +158,7 @@ def write_content(folder: Path, content: Content) -> None:
     has_pooler = is_bert if architecture in (_BARE, _PRETRAINING) else head.pools
     there = {"next_sentence": is_bert, "encoder/pooler": has_pooler}
     for name, row in TABLE.rows(description.model, 0).items():
-        # A layer that the class does not have.
+        # transformers' class does not have this layer.
         if not there.get(name.rpartition("/")[0], True) and row.theirs[0] in named:
             own[name] = row.read(named.pop)
     named = {hub.own_weight(name, architecture): array for name, array in named.items()}
@@ -174,7 +174,7 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _weights(folder: Path, hub: HubModel) -> Tensors:
-    """The tensors under BERT's names of today, and our own with the prefix "bert_tf/"."""
+    """The tensors under BERT's current names, and our own with the prefix "bert_tf/"."""
     found = huggingface_weights.open_folder(folder)
     names = {}
     for original in found.shapes:
@@ -204,7 +204,7 @@ def _encoder(
 
 
 def _architecture_in(fields: Mapping[str, Any], hub: HubModel) -> str:
-    """BERT's name of the class of transformers that config.json names; "" if it names none."""
+    """BERT's name for the transformers class that config.json names; "" if it names none."""
     named = fields.get("architectures") or [""]
     name = str(named[0]) if isinstance(named, list) else ""
     return next((bert for bert, own in hub.classes.items() if own == name), name)
@@ -213,7 +213,7 @@ def _architecture_in(fields: Mapping[str, Any], hub: HubModel) -> str:
 def _doubts(
     fields: Mapping[str, Any], hub: HubModel, model: str, weights: Tensors, path: Path
 ) -> tuple[str, ...]:
-    """A note if config.json does not name the one class of transformers that `model` is."""
+    """A note if config.json does not name exactly the transformers class that fits `model`."""
     names = fields.get("architectures")
     if not isinstance(names or [], list) or not all(isinstance(each, str) for each in names or ()):
         raise UserError(
@@ -226,7 +226,7 @@ def _doubts(
             "head that detects replaced tokens",
         )
     without_place = {heads.ENCODER: [_BARE], heads.PRETRAINER: [_PRETRAINING, _MASKED, _CAUSAL]}
-    # What bert_tf wrote under its own key says which model it is.
+    # The fields that bert_tf wrote under its own key say which model it is.
     named = names in [[hub.own_class(each)] for each in without_place.get(model, [_reader(model)])]
     if named or "architectures" not in fields or EXTRA_KEY in fields:
         return ()
@@ -237,13 +237,13 @@ def _doubts(
 
 
 def _reader(model: str) -> str:
-    """BERT's class of transformers with the head of a class of models; "" if there is none."""
+    """The BERT class of transformers with the head of `model`; "" if there is none."""
     place = heads.of(model).places.get(TABLE.format)
     return place.reader if place else ""
 
 
 def _heads(fields: Mapping[str, Any], hub: HubModel, weights: Tensors) -> dict[str, int]:
-    """The classes of models that the weights of a task's head may be of; see `Table.heads_in`."""
+    """The classes of models that may have the task head in `weights`; see `Table.heads_in`."""
     found, named = TABLE.heads_in(weights), _architecture_in(fields, hub)
     if _OUTPUT_BIAS in weights.shapes and named in (_PRETRAINING, _MASKED, _CAUSAL):
         return {}
@@ -328,7 +328,7 @@ def _config(
 def _cross_encoder(
     folder: Path, config: Mapping[str, Any], files: TokenizerFiles, encoder: EncoderConfig
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of a cross-encoder, and notes; {} and {} if the folder is not that of one."""
+    """The settings of a cross-encoder, and notes; both are {} if the folder holds none."""
     found = _activation(folder, config)
     if found is None:
         return {}, {}

@@ -1,4 +1,4 @@
-"""The models of BERT's family in transformers: what each calls BERT's classes, weights and keys.
+"""The models of BERT's family in transformers: their names for BERT's classes, weights and keys.
 
 Everything else reads and writes BERT's names, which are those of `modeling_bert.py`. Sources:
 `modeling_distilbert.py`, `modeling_electra.py` and their configurations in transformers 5.24.
@@ -11,13 +11,13 @@ from typing import Any
 _CLASSIFIER, _CHOICE = "BertForSequenceClassification", "BertForMultipleChoice"
 _QUESTIONS, _TAGS = "BertForQuestionAnswering", "BertForTokenClassification"
 _CLASSES = ("BertModel", "BertForMaskedLM", _CLASSIFIER, _CHOICE, _QUESTIONS, _TAGS)
-# BERT's keys that transformers also takes for the keys of other models.
+# BERT's keys that transformers also accepts in the configurations of other models.
 _ALIASES = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HubModel:
-    """A model of the family. BERT's names map to this model's."""
+    """A model of the family. Its mappings lead from BERT's names to its own."""
 
     prefix: str  # of the encoder's weights in a model with a head
     classes: Mapping[str, str]
@@ -42,16 +42,16 @@ class HubModel:
         return name
 
     def own_weight(self, name: str, architecture: str) -> str:
-        """The name of a weight, from BERT's name of it, in BERT's class `architecture`."""
+        """This model's name for the weight `name` of BERT's class `architecture`."""
         own = name
         for bert, part in (*self.weights, *self.heads.get(architecture, ())):
             own = own.replace(bert, part)
-        # Only in BERT the pooler is a part of the encoder.
+        # The pooler is a part of the encoder only in BERT.
         is_inner = own.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
         return self.prefix + own if is_inner and architecture != "BertModel" else own
 
     def own_class(self, bert: str) -> str:
-        """This model's class for a class of BERT's; "" if it has none, except in BERT itself."""
+        """This model's class for BERT's class `bert`; "" if it has none. BERT returns `bert`."""
         return self.classes.get(bert, bert if self is MODELS["bert"] else "")
 
     def bert_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,10 +30,10 @@ SPECIAL_FILE = "special_tokens_map.json"
 
 # Python refuses to read a number with thousands of digits.
 _MOST_DIGITS = 18
-# transformers' own longest word, in characters.
+# transformers' default for the longest word, in characters.
 _LONGEST_WORD = 100
 
-# transformers writes a far larger number for no limit.
+# transformers writes a far larger number if there is no limit.
 _NO_LENGTH = 10**9
 _CHINESE = "tokenize_chinese_chars"
 _CLEANING = ("do_lower_case", "strip_accents", _CHINESE)
@@ -55,7 +55,7 @@ _PAIR = [*_SINGLE, *_template("B1", "[SEP]1")]
 
 
 class TokenizerFiles:
-    """What the tokenizer's files of `folder` say; `notes` say what is not read as it is."""
+    """The tokenizer's files in `folder`; `notes` list the fields that are not read as they are."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -78,7 +78,7 @@ class TokenizerFiles:
         self._added = self._added_tokens()
 
     def vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces in the order of their ids; None without a vocabulary."""
+        """The pieces in the order of their ids; None if there is no vocabulary."""
         if self._refusal is not None:
             raise self._refusal
         pieces = read_beside(self._folder)
@@ -108,7 +108,7 @@ class TokenizerFiles:
         return value if isinstance(value, bool) else None
 
     def settings(self) -> dict[str, Any]:
-        """How the tokenizer reads texts besides its casing, as `Description.tokenizer` has it."""
+        """The tokenizer's settings except its casing, in the form of `Description.tokenizer`."""
         # By default transformers leaves special tokens whole.
         is_text = self._config.get("split_special_tokens") is True
         found: dict[bool, list[str]] = {True: [], False: []}
@@ -153,7 +153,7 @@ class TokenizerFiles:
 
     def _post_processor_is_berts(self) -> bool:
         post = self._tokenizer["post_processor"]
-        if post is None:  # transformers' classes for BERT make their own
+        if post is None:  # transformers' classes for BERT add their own one
             return self._config.get("tokenizer_class") not in _GENERIC
         if not isinstance(post, dict):
             return False
@@ -163,7 +163,7 @@ class TokenizerFiles:
         return (post.get("single"), post.get("pair")) == (_SINGLE, _PAIR)
 
     def _read_normalizer(self) -> None:
-        """Finds the settings that a normalizer, or a sequence of them, amounts to."""
+        """Finds the settings that a normalizer, or a sequence of normalizers, is equivalent to."""
         lowers = strips = splits = False
         form = ""  # the last normal form
         steps = self._steps("normalizer", "normalizers")
@@ -236,7 +236,7 @@ class TokenizerFiles:
         return found
 
     def _listed_tokens(self) -> list[tuple[Any, Any, dict[str, Any]]]:
-        """What the files say to be added tokens: the token, its id and its fields."""
+        """The added tokens that the files list, each with its id and its fields."""
         tokens: list[tuple[Any, Any, dict[str, Any]]]
         tokens = [(token, id, {}) for token, id in self._fields[ADDED_FILE].items()]
         decoder = self._config.get("added_tokens_decoder")
@@ -253,7 +253,7 @@ class TokenizerFiles:
         ]
 
     def _with_added(self, pieces: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
-        """The pieces with the added tokens that they lack; `known` are the pieces of words."""
+        """The pieces, and the added tokens missing from them; `known` are WordPiece's pieces."""
         exact = self.settings().get("exact_tokens", ())
         for token, fields in self._added.items():
             id = fields.get("id")

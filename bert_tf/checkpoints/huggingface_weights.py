@@ -19,20 +19,20 @@ SAFETENSORS = "model.safetensors"
 TENSORFLOW = "tf_model.h5"
 TORCH = "pytorch_model.bin"
 
-# A name of a TensorFlow class. The names of the model and of its layers come first.
+# A weight's name in a TensorFlow class. The names of the model and of its layers come first.
 _NAME = re.compile(
     r"(?:.*/)?((?:(?:bert|distilbert|electra)/(?:embeddings(?:_project)?|encoder|transformer|pooler)"
     r"|mlm___cls|nsp___cls|classifier|qa_outputs|pre_classifier|vocab_\w+|sequence_summary"
     r"|generator_\w+|discriminator_predictions)/.+):0"
 )
-# The embeddings of an encoder: what training tools put before the name, and then that of the model
-# in a class with a head.
+# The name of an encoder's word embeddings. It may begin with a training tool's prefix, and then, in
+# a class with a head, with the model's name.
 _WORDS = re.compile(r"(.*?)(?:\w*bert\.|electra\.)?embeddings\.word_embeddings\.weight")
 _PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "weight"}
 
 
 def open_folder(folder: Path) -> Tensors:
-    """The tensors in `folder` under torch's names, from the first of the formats that is there."""
+    """The tensors in `folder` under torch's names, in the first format that is there."""
     formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: tensors.open_hdf5, TORCH: _open_torch}
     for name, open_file in formats.items():
         index = folder / f"{name}.index.json"
@@ -43,9 +43,9 @@ def open_folder(folder: Path) -> Tensors:
         else:
             continue
         found = in_torch_layout(found)
-        # Without what training tools put before all names, such as "module.".
+        # Removes the prefix that training tools put before all names, such as "module.".
         wrappers = {match[1] for name in found.shapes if (match := _WORDS.fullmatch(name))}
-        wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders have several
+        wrapper = wrappers.pop() if len(wrappers) == 1 else ""  # several encoders keep theirs
         names = {name: name.removeprefix(wrapper) for name in found.shapes}
         return found.renamed({n if new in names else new: n for n, new in names.items()})
     raise UserError(
@@ -54,7 +54,7 @@ def open_folder(folder: Path) -> Tensors:
 
 
 def in_torch_layout(found: Tensors) -> Tensors:
-    """Tensors with torch's names and kernels; the first of those that layers share counts."""
+    """Tensors with torch's names and kernels; of a weight that layers share, the first counts."""
     names: dict[str, str] = {}
     for name in found.shapes:
         names.setdefault(torch_name(name) or name, name)
@@ -109,7 +109,7 @@ def _open_torch(path: Path) -> Tensors:
         ) from None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-        # Integers stay integers, which are refused as weights.
+        # Integers stay integers, so that they are refused as weights.
         floats = {n: v.float() if v.is_floating_point() else v for n, v in found.items()}
         arrays = {str(name): value.numpy() for name, value in floats.items()}
     except Exception as error:  # the errors of a damaged or hostile pickle have no common class

@@ -2,8 +2,8 @@
 
 A preset is a folder: `config.json` describes the backbone, `task.json` the task with its
 preprocessor, and the weights are in HDF5 files. Keras names a layer there by its class, and numbers
-those of the same class. All of this is read as data, by no class of KerasHub. Version 0.32 opens
-what is written.
+layers of the same class. All of this is read as data, without any class of KerasHub. KerasHub 0.32
+opens the presets written here.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ from bert_tf.io.files import is_there
 from bert_tf.io.vocabulary import TokenizerSettings, file_text, read_vocabulary
 
 READER = "KerasHub"
-# The file that a supplement goes to: KerasHub reads the others into its own objects.
+# The file for settings that KerasHub lacks. KerasHub reads the other files into its own objects.
 CONFIG_FILE = "metadata.json"
 VOCABULARY_FILE = "assets/tokenizer/vocabulary.txt"
 
@@ -42,10 +42,10 @@ _SIZES = {
     "max_position_embeddings": "max_sequence_length",
 }
 _SEVERAL = "multi_label_classification"
-# In the graph its tokenizer cuts no word of more bytes.
+# The longest word, in bytes, that KerasHub's tokenizer cuts in a graph.
 _LONGEST_WORD = 100
 
-# Its names of layers -> their places in a file of weights.
+# KerasHub's names of layers -> their places in a file of weights.
 _PLACES = {
     "transform": "task/layers/masked_lm_head/_intermediate_dense",
     "transform_layer_norm": "task/layers/masked_lm_head/_intermediate_layer_norm",
@@ -107,7 +107,7 @@ TABLE = Table(
 
 
 def is_one(folder: Path) -> bool:
-    """Whether `folder` holds a preset: KerasHub knows its own config.json by this key."""
+    """Whether `folder` holds a preset. KerasHub recognises its own config.json by this key."""
     path = folder / _BACKBONE
     return "registered_name" in plain_json.read_if_there(path, "configuration")
 
@@ -232,11 +232,11 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The class and the arguments of an object that Keras described; "" and {} without the file."""
+    """The class and arguments of an object that Keras described; "" and {} if there is no file."""
     fields = plain_json.read_if_there(path, "preset")
     if not fields:
         return "", {}
-    # "keras_hub>BertBackbone", in old presets "keras_nlp>BertBackbone".
+    # "keras_hub>BertBackbone", or "keras_nlp>BertBackbone" in old presets.
     name = plain_json.checked(path, "registered_name", fields.get("registered_name"), str)
     config = plain_json.checked(path, "config", fields.get("config"), dict)
     name_of_table = f"{path.name} of keras_hub"
@@ -246,7 +246,7 @@ def _object(path: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _tokenizer(path: Path, notes: list[str]) -> dict[str, Any]:
-    """How its tokenizer reads texts, as fields of a `Description`; {} without a tokenizer."""
+    """The tokenizer's settings as fields of a `Description`; {} if there is no tokenizer."""
     kind, fields = _object(path, notes)
     lower_case, strips = (fields.get(name, False) for name in ("lowercase", "strip_accents"))
     own = {
@@ -272,7 +272,7 @@ def _weights(folder: Path, model_type: str, layers: int) -> Tensors:
         path = folder / name
         if is_there(path) or file == "model":
             found = tensors.open_hdf5(path)
-            # The first versions of Keras 3 had another name.
+            # The first versions of Keras 3 called `layers` something else.
             names = {n.replace("_layer_checkpoint_dependencies", "layers"): n for n in found.shapes}
             parts.append(found.renamed({f"{file}/{new}": old for new, old in names.items()}))
     found = tensors.joined(*parts)
@@ -280,7 +280,7 @@ def _weights(folder: Path, model_type: str, layers: int) -> Tensors:
     for full in found.shapes:
         if any(each in full for each in _NO_WEIGHTS):
             continue
-        # The nearest layer above: some have layers inside.
+        # The innermost layer, since some layers contain others.
         above = [layer for layer, place in places.items() if full.startswith(f"{place}/")]
         layer = max(above, key=lambda each: len(places[each]), default="")
         names[layer + full.removeprefix(places[layer]) if layer else full] = full

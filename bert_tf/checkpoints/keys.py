@@ -1,4 +1,4 @@
-"""Every key in the files of other programs' checkpoints, and what becomes of it.
+"""Every key in the files of other programs' checkpoints, and how bert_tf treats it.
 
 The keys are those of transformers 4 and 5, tokenizers, google-research/bert, Model Garden and
 sentence-transformers. They are in `keys.json`; `docs/reference/checkpoint_keys.md` shows them too.
@@ -14,9 +14,9 @@ from bert_tf.errors import UserError
 
 HONOURED, WITHOUT_EFFECT = "honoured", "without effect"
 PRINTED, REFUSED = "printed", "refused"
-"""What becomes of a key. The last two are for a value that is not one of the usual ones."""
+"""How a key is treated. The last two apply only if its value is not one of the usual values."""
 ANY = "*"
-"""A row with this name is for every key."""
+"""A row with this name is for every key that has no other row."""
 
 
 class Keys(NamedTuple):
@@ -24,27 +24,27 @@ class Keys(NamedTuple):
 
     fate: str
     names: str  # separated by spaces
-    why: str = ""  # or the end of the sentence that is printed or raised
+    why: str = ""  # if printed or refused: the end of the sentence
     usual: Sequence[Any] = ()  # values that are neither printed nor refused
 
 
 _JSON = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 TABLE = {str(name): tuple(Keys(*row) for row in rows) for name, rows in _JSON.items()}
-"""Files, or parts of them, and their keys. A key that a file's rows do not have is unknown.
+"""Files or parts of files, and their keys. A key without a row is unknown.
 
-The name of a file may be followed by the kind of model whose keys they are, and the name of a part
-stands after a colon.
+A file's name may be followed by the kind of model that has these keys. The name of a part follows a
+colon.
 """
 
 
 def files() -> list[str]:
-    """The names of the files that stand next to the weights, without those of modules."""
+    """The names of the files next to the weights, without the files of modules."""
     names = (name.split(" ")[0].rstrip(":") for name in TABLE)
     return [name for name in dict.fromkeys(names) if "/" not in name]
 
 
 def check(path: Path | str, fields: Mapping[str, Any], *tables: str) -> dict[str, str]:
-    """Notes on the unusual keys of a file, by `tables`; UserError if one cannot be honoured."""
+    """Notes on the unknown and unusual keys of a file, by `tables`; UserError for a refused one."""
     rows = {name: row for table in tables for row in TABLE[table] for name in row.names.split()}
     notes = {}
     for key, value in fields.items():
@@ -62,5 +62,5 @@ def check(path: Path | str, fields: Mapping[str, Any], *tables: str) -> dict[str
 
 
 def plain(value: Any) -> Any:
-    """The string of a token that is stored with its settings; other values stay."""
+    """The string of a token that is stored with its settings; any other value unchanged."""
     return value["content"] if isinstance(value, dict) and "content" in value else value

@@ -1,4 +1,4 @@
-"""Smaller models that take some layers of a larger one, as students of distillation do."""
+"""Smaller models that take some layers of a larger one, such as students in distillation."""
 
 import dataclasses
 import re
@@ -15,7 +15,7 @@ _CHOICES = ("spread", "first", "last")
 
 
 def spread(layers: int, number: int) -> list[int]:
-    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy)."""
+    """The last layer of each of `number` equal parts of `layers` (TinyBERT's uniform strategy)."""
     return [-(-layers * (part + 1) // number) - 1 for part in range(number)]
 
 
@@ -51,13 +51,13 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
 def of_layers(
     names: Iterable[str], weights: Mapping[str, Weight], layers: Sequence[int]
 ) -> dict[str, Weight]:
-    """The weights of a larger model for those of a smaller one, both under our names."""
+    """The weights of a smaller model, taken from a larger one's `weights`, by our names."""
     numbers = [int(each) for name in weights for each in _LAYER.findall(name)]
     last = max(numbers, default=0)
     found = {}
     for name in names:
-        # What only the last layer has, such as the LayerNorm at the end of a pre-norm stack, comes
-        # from there.
+        # A weight that only the last layer has, such as the LayerNorm at the end of a pre-norm
+        # stack, comes from the last layer.
         own = _LAYER.search(name)
         places = [str(last)] if own is None else [str(layers[int(own[1])]), str(last)]
         sources = [_LAYER.sub(f"layer_{place}", name) for place in places]

@@ -6,7 +6,7 @@ around the encoder, but its name does not. So variables are found by their names
 
 When a model of Model Garden restores a checkpoint, TensorFlow matches the model's objects with the
 checkpoint's by the names of their attributes. A checkpoint of bert_tf therefore fits every model
-whose attributes it has: `BertEncoder`, `BertEncoderV2`, `BertPretrainerV2` and those of the heads.
+whose attributes it has: `BertEncoder`, `BertEncoderV2`, `BertPretrainerV2` and the task models.
 """
 
 import re
@@ -78,7 +78,7 @@ _NAME = re.compile(
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
     r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
 )
-# The dense layers of three heads have the same name. The objects around one show whose it is.
+# The dense layers of three heads have the same name. The objects around a layer show its head.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
 _ENCODER_POOLER = "pooler_transform/"
@@ -86,7 +86,7 @@ _ENCODER_POOLER = "pooler_transform/"
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
-# The attributes of an encoder's objects -> what the names of their variables begin with.
+# The attributes of an encoder's objects -> the prefixes of their variables' names.
 _OBJECTS = {
     "_embedding_layer": "word_embeddings/",
     "_position_embedding_layer": "position_embedding/",
@@ -106,7 +106,7 @@ _OBJECTS = {
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`."""
-    # The tensors give the sizes, a file the other settings; without one they are those of BERT.
+    # The tensors give the sizes, and a file the other settings; without a file, BERT's are used.
     path = prefix.parent / CONFIG_FILE
     if is_there(path):
         fields = plain_json.read_object(path, "model configuration")
@@ -119,7 +119,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
 
 
 def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The encoder's fields in an experiment's file, as bert_config.json names them, and notes."""
+    """The encoder's fields in an experiment's file by the names of bert_config.json, and notes."""
     try:
         text = read_text(path, "experiment") if is_there(path) else ""
         encoder = yaml.safe_load(text)["task"]["model"]["encoder"]
@@ -128,7 +128,7 @@ def _of_params(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     except yaml.YAMLError as error:
         first = str(error).splitlines()[0]
         raise UserError(f"{path} is not YAML ({first}); copy it again, or remove it") from None
-    except (KeyError, TypeError):  # it describes no encoder
+    except (KeyError, TypeError):  # the file describes no encoder
         return {}, {}
     notes = keys.check(f"{path}: encoder", encoder, f"{PARAMS_FILE}: encoder")
     notes |= keys.check(f"{path}: bert", fields, f"{PARAMS_FILE}: bert")
@@ -238,7 +238,7 @@ def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mo
     """The root of the objects for `tf.train.Checkpoint(root=…)`, from arrays by their names."""
     variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
     root = tf.Module()
-    # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
+    # The counter of `tf.train.Checkpoint.save`, which `restore` expects to find.
     root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
 
     def put(path: str, prefix: str) -> None:
@@ -257,11 +257,11 @@ def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mo
         put("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/")
         root.masked_lm.embedding_table = variables["word_embeddings/embeddings"]
         bias = variables["cls/predictions/output_bias/bias"]
-        setattr(root.masked_lm, "output_bias/bias", bias)  # the name of one attribute
+        setattr(root.masked_lm, "output_bias/bias", bias)  # a single attribute, with a slash
         model = _object_at(root, "model")
         model.encoder_network, model.masked_lm = root.encoder, root.masked_lm
         if "next_sentence/logits/kernel" in variables:
-            # Their next-sentence head has its own pooler.
+            # Model Garden's next-sentence head has its own pooler.
             for name in [name for name in variables if name.startswith(_ENCODER_POOLER)]:
                 copied = name.replace(_ENCODER_POOLER, "next_sentence/pooler_dense/")
                 variables[copied] = tf.Variable(named[name], name=copied)

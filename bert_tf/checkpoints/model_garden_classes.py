@@ -1,6 +1,6 @@
-"""Model Garden's own classes (tf-models-official, the extra `model-garden`), and what they compute.
+"""Comparison with Model Garden's own classes (tf-models-official, the extra `model-garden`).
 
-These use legacy Keras, and restore their weights from a checkpoint.
+These classes use legacy Keras, and restore their weights from a checkpoint.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from bert_tf.errors import UserError
 # The largest difference of outputs that rounding explains: float32 sums in another order.
 TOLERANCE = 2e-5
 
-# Most tokens of a row.
+# The most tokens of a row.
 _LENGTH = 64
 
 
@@ -89,7 +89,7 @@ def _official(module: str) -> Any:
 
 
 def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, Any]]:
-    """The model around an encoder, and the objects by which its checkpoint is restored."""
+    """The model around an encoder, and the objects that its checkpoint is restored into."""
     models = _official("modeling.models")
     kind, head = description.model, heads.of(description.model)
     if kind == heads.ENCODER:
@@ -130,7 +130,7 @@ def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:
     if description.model == heads.ENCODER:
         found = {name: found[name] for name in ("sequence_output", "pooled_output")}
     elif "mlm_logits" in found:
-        # Their pre-training model gives the outputs of its encoder too.
+        # Model Garden's pre-training model returns the outputs of its encoder too.
         name = "masked_lm" if description.model == heads.PRETRAINER else "logits"
         others = {each: found[each] for each in ("next_sentence",) if each in found}
         found = {name: found["mlm_logits"]} | others

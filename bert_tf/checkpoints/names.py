@@ -10,7 +10,7 @@ from bert_tf.errors import UserError
 def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
     """Our names of a model's weights, for example "encoder/layer_0/output/kernel"."""
     encoder = getattr(model, "encoder", model)
-    # They are the Keras paths less the names of the models themselves, which users may choose.
+    # Our names are the Keras paths without the names of the models, which users may choose.
     inner = {id(weight) for weight in encoder.weights}
     names = {}
     for weight in model.weights:
@@ -28,7 +28,7 @@ def check_finite(array: np.ndarray, name: str, where: object) -> None:
 
 
 def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, ...]]:
-    """Our names and shapes of the encoder's weights, of its first `layers` layers."""
+    """Our names and shapes of the encoder's weights, with its first `layers` layers."""
     hidden, inner, width = config.hidden_size, config.intermediate_size, config.embedding_width
 
     def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
@@ -58,7 +58,7 @@ def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, .
 
 
 def likely_cause(name: str, theirs: tuple[int, ...], ours: tuple[int, ...]) -> str:
-    """What usually makes the shapes of weight `name` differ, and what to do about it."""
+    """The usual reason why the shapes of weight `name` differ, and the remedy."""
     if name.endswith("word_embeddings") and theirs[1:] == ours[1:]:
         return (
             f"the vocabulary has {ours[0]} pieces, but that of the checkpoint has {theirs[0]}; "

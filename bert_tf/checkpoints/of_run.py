@@ -23,8 +23,8 @@ KEPT = "kept"
 # The errors of reading a state that is missing or is not what `write_state` wrote.
 UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError)
 
-# A run folder has the first file from the start and the second at the end. That of a search ends
-# with the configuration of its best trial too.
+# A run folder has the first file from the start and the second at the end. The folder of a search
+# has, at the end, the third too: the configuration of its best trial.
 RUN_FILE = "config.yaml"
 METRICS_FILE = "metrics.json"
 BEST_FILE = "best.yaml"
@@ -47,7 +47,7 @@ def newest(run: Path) -> Path:
 
 
 def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
-    """The newest checkpoint without a `problem`, or None; warns of those that it skips."""
+    """The newest checkpoint without a `problem`, or None; warns of damaged ones."""
     steps = step_folders(checkpoints)
     for folder in reversed(steps):
         found = problem(folder)
@@ -67,7 +67,7 @@ def kept(run: Path) -> Path:
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
         raise without_checkpoint(run)
-    # One without a state does not come from training and is used as it is.
+    # A checkpoint without a state does not come from training, and is used as it is.
     step = read_state(last).get(KEPT) if is_there(last / STATE_FILE) else None
     best = step_folder(last.parent, step) if isinstance(step, int) else last
     if best != last and (problem := damage(best, _READ)) is not None:
@@ -126,12 +126,12 @@ def write_state(checkpoint: Path, fields: dict[str, Any]) -> None:
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """The fields that `write_state` wrote. Raises one of `UNREADABLE` if it cannot be read."""
+    """The fields that `write_state` wrote. Raises one of `UNREADABLE` if they cannot be read."""
     return json.loads(read_text(checkpoint / STATE_FILE))
 
 
 def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None:
-    """What is wrong with a checkpoint, in words; None if the `files` (None is all) are sound."""
+    """The damage to a checkpoint, in words; None if the `files` (None for all) are sound."""
     try:
         state = read_state(checkpoint)
         if state.pop(_OWN) != _checksum_of(state):
@@ -145,7 +145,7 @@ def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None
 
 
 def _problem(checkpoint: Path) -> str | None:
-    """What is wrong with the files that are read; None if nothing is, or without a state."""
+    """The damage to the files in `_READ`; None if they are sound or there is no state."""
     return damage(checkpoint, _READ) if is_there(checkpoint / STATE_FILE) else None
 
 

@@ -2,9 +2,9 @@
 `adapter_model.safetensors`.
 
 A tensor has the name that transformers gives to a weight, with "base_model.model." before it. For
-each updated weight there are `lora_A`, [rank, input], and `lora_B`, [output, rank]; the weights of
-the head, which are trained too, are there as they are. peft has no place for names of labels. They
-are in the metadata of the tensors, which it ignores.
+each updated weight there are `lora_A`, [rank, input], and `lora_B`, [output, rank]. The weights of
+the head, which are trained too, are stored as they are. peft has no place for names of labels, so
+bert_tf writes them into the metadata of the tensors, which peft ignores.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class Updates:
     rank: int
     alpha: float
     dropout: float
-    # The update of each equal part of a kernel's columns, such as those of the query, or None.
+    # For each equal part of a kernel's columns, such as the query's, its update or None.
     pairs: Mapping[str, tuple[Pair | None, ...]]
 
     def add_to(self, variables: Mapping[str, keras.Variable]) -> None:
@@ -62,7 +62,7 @@ class Updates:
 
 
 def of_head(model: Any) -> dict[str, keras.Variable]:
-    """What is trained besides an adapter, by our names."""
+    """The weights that are trained besides an adapter, by our names."""
     # Outside of BERT, a pooler that the model reads is a part of the head, as in transformers.
     with_pooler = model.uses_pooler and model.encoder.config.model_type != "bert"
     pooler = "encoder/pooler/" if with_pooler else ()
@@ -74,10 +74,10 @@ def of_head(model: Any) -> dict[str, keras.Variable]:
 
 
 def save(model: Any, folder: str | os.PathLike) -> None:
-    """Writes what the last `fit` with `lora` has trained as a new folder of the library peft.
+    """Writes the weights trained by the last `fit` with `lora`, as a new folder of peft.
 
     `adapter_config.json` and `adapter_model.safetensors` hold the updates and the head's weights.
-    They belong to the encoder's weights from before that `fit`.
+    They are valid only with the encoder's weights from before that `fit`.
 
     Args:
         folder: it must not exist yet.
@@ -137,7 +137,7 @@ def load(model: Any, folder: str | os.PathLike) -> None:
     """Adds an adapter of the library peft, or of `save_adapter`, to the model's weights.
 
     The model must have the encoder's weights that the adapter was trained on. The head in the
-    adapter, if there is one, replaces the model's. What has no place in the model is printed.
+    adapter, if there is one, replaces the model's. The names of ignored weights are printed.
 
     Args:
         folder: with `adapter_config.json` and `adapter_model.safetensors`.
@@ -178,7 +178,7 @@ def _shapes_of_updates(updates: Updates, variables: Mapping[str, Any]) -> dict[s
 
 
 def _check_shapes(folder: Path, shapes: Mapping[str, tuple]) -> None:
-    """Raises UserError where a found shape, the first of a pair, is not the needed one."""
+    """Raises UserError if the two shapes of a pair, the found and the needed one, differ."""
     for name, (found, needed) in shapes.items():
         if found != needed:
             raise UserError(
@@ -188,7 +188,7 @@ def _check_shapes(folder: Path, shapes: Mapping[str, tuple]) -> None:
 
 
 def _name_classes(model: Any, folder: Path, others: Mapping[str, np.ndarray]) -> None:
-    """Gives a model without labels those of an adapter's head, by name or by number."""
+    """Gives a model without labels the labels of an adapter's head, by name or by number."""
     layers = heads.of(type(model).__name__).label_layers if model.has_labels else ()
     outputs = [len(others[f"{each}/bias"]) for each in layers if f"{each}/bias" in others]
     labels = tuple(json.loads(tensors.metadata(folder / WEIGHTS_FILE).get(_LABELS, "[]")))

@@ -20,7 +20,7 @@ def read_if_there(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_object(path: Path, what: str, kind: type = dict) -> Any:
-    """The JSON object, or the array if `kind` is list, in a file whose role is `what`."""
+    """The JSON object in a file, or the array if `kind` is list; `what` names it in messages."""
     text = read_text(path, what)
     try:
         value = json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)

@@ -22,7 +22,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import is_there
 from bert_tf.io.remote import fetched, is_remote
 
-# What is both read and written.
+# The formats that are both read and written.
 FORMATS: dict[str, ModuleType] = {
     "bert_tf": native,
     "huggingface": huggingface,
@@ -31,7 +31,7 @@ FORMATS: dict[str, ModuleType] = {
     "model_garden": model_garden,
     "keras_hub": keras_hub,
 }
-# A file of a TensorFlow checkpoint: the prefix of its name, and the ending.
+# The name of a file of a TensorFlow checkpoint: a prefix and an ending.
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
@@ -60,7 +60,7 @@ def _found(given: str | os.PathLike) -> Checkpoint:
         return _in_folder(path.parent)
     if is_remote(given):
         raise UserError(f"checkpoint not found: {path}; check the address")
-    # `path` no longer begins with "./", which no name does.
+    # Unlike `path`, `given` may begin with "./"; no name on the Hub does.
     if download.is_name(str(given)):
         return _in_folder(download.fetch(str(given)))
     raise UserError(

@@ -1,4 +1,4 @@
-"""sentence-transformers' folders: a Hugging Face folder, and modules that make a vector of tokens.
+"""sentence-transformers' folders: a Hugging Face folder, and modules that pool tokens to a vector.
 
 `modules.json` lists the modules, each with its class and its folder: Transformer, Pooling, any
 number of Dense, and Normalize, in this order, as versions 2 to 6 write them. Version 6.2.0 opens
@@ -32,10 +32,10 @@ CONFIG_FILE = huggingface.CROSS_ENCODER_FILE
 READER = "sentence-transformers"
 
 _TRANSFORMER_FILE, _MODULE_FILE = huggingface.TRANSFORMER_FILE, "config.json"
-# The package of the modules in versions 2 to 5, which version 6 knows too.
+# The package of the modules in versions 2 to 5. Version 6 knows the name too.
 _MODULES = "sentence_transformers.models."
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
-# Theirs -> ours.
+# Their names of poolings -> ours.
 _POOLINGS = {
     "cls": "cls",
     "max": "max",
@@ -44,7 +44,7 @@ _POOLINGS = {
     "weightedmean": "weighted_mean",
     "lasttoken": "last_token",
 }
-# The keys of older versions -> theirs. The vectors were concatenated in this order.
+# The keys of older versions -> today's names. The vectors were concatenated in this order.
 _POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -92,7 +92,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     lower_case, tokenizer = inner.description.lower_case, inner.description.tokenizer
     if _field(fields, "do_lower_case", bool, False, inner_path):
-        if lower_case is False:  # the texts are lower-cased before its tokenizer
+        if lower_case is False:  # the library lower-cases texts before its tokenizer
             tokenizer = {"strip_accents": False} | tokenizer
         lower_case = True
     prompts = _field(config, "prompts", dict, {}, path)
@@ -194,26 +194,26 @@ def write_content(folder: Path, content: Content) -> None:
 
 
 def _class_of_embedders() -> str:
-    """The class of models that this format is for."""
+    """The class of the models that this format can store."""
     known = heads.known().items()
     return next(model for model, head in known if head.sentence_transformers == heads.EMBEDDER)
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    """The JSON object in a file, {} without the file: each version writes other files."""
+    """The JSON object in a file; {} if there is no file, since the files depend on the version."""
     return plain_json.read_if_there(path, "module configuration")
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path: Path) -> Any:
-    """One field; null is the default. Raises UserError if it is of another type."""
+    """One field, or `default` if it is null. Raises UserError if it is not of type `kind`."""
     value = fields.get(name)
     return default if value is None else plain_json.checked(path, name, value, kind)
 
 
 def _modules(folder: Path) -> tuple[list[Path], bool, dict[str, str]]:
-    """The folders of the modules with weights or settings, whether vectors get length 1, and notes.
+    """The folders of modules with weights or settings, whether vectors are normalized, and notes.
 
-    The first folder is that of the transformer, the second that of the pooling.
+    The first folder is the transformer's, the second is the pooling's.
     """
     path = folder / MODULES_FILE
     kinds, folders, notes = list[str](), list[Path](), dict[str, str]()
@@ -256,7 +256,7 @@ def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> i
     path = transformer / _TRANSFORMER_FILE
     length = _field(fields, "max_seq_length", int, None, path)
     if length is None:
-        # transformers writes 10**30 for no limit, in old versions as 1e30.
+        # If there is no limit, transformers writes 10**30, or 1e30 in old versions.
         found = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
         length = int(found) if isinstance(found, int | float) and 0 < found < longest else longest
     if length < 1:

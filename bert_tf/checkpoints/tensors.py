@@ -58,7 +58,7 @@ def save(
     import safetensors
     import safetensors.numpy
 
-    # The library writes the buffer behind an array, whatever its strides.
+    # The library writes the buffer behind an array, and ignores its strides.
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     try:
         safetensors.numpy.save_file(contiguous, path, metadata)
@@ -137,7 +137,7 @@ def _datasets(group: h5py.Group, seen: set[int], depth: int) -> Iterator[h5py.Da
 
 
 def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
-    """What `get` takes from the opened safetensors file."""
+    """The result of `get` for the opened safetensors file."""
     import safetensors
 
     check_there(path, "checkpoint")
@@ -149,7 +149,7 @@ def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
 
 
 def _from_hdf5(path: Path, get: Callable[[h5py.File], Taken]) -> Taken:
-    """What `get` takes from the opened HDF5 file."""
+    """The result of `get` for the opened HDF5 file."""
     check_there(path, "checkpoint")
     try:
         # Without a lock, files on read-only disks can be read.

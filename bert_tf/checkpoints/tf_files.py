@@ -26,7 +26,7 @@ _DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError)
 
 
 def open_prefix(prefix: Path) -> Tensors:
-    """The tensors of a checkpoint, `prefix` being its path without ".index"."""
+    """The tensors of the checkpoint whose path without ".index" is `prefix`."""
     data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
     if not data:
         raise UserError(f"there is no {prefix.name}.data-… next to {prefix}.index; copy it too")
@@ -38,7 +38,7 @@ def open_prefix(prefix: Path) -> Tensors:
         dtypes = reader.get_variable_to_dtype_map()
     except _DAMAGE as error:
         raise damaged(prefix, error) from None
-    # TensorFlow allocates a tensor before reading it, however large it is said to be.
+    # TensorFlow allocates the size in the index before it reads a tensor, however large it is.
     claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     there = sum(file.stat().st_size for file in data)
     if claimed > there:
@@ -64,14 +64,14 @@ def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
 
 
 def find_prefix(folder: Path) -> Path | None:
-    """The checkpoint in `folder`: bert_model.ckpt, or the one of the last step."""
+    """The prefix of the checkpoint in `folder`: bert_model.ckpt, or that of the last step."""
     prefixes = [file.with_suffix("") for file in sorted(folder.glob("*.index"))]
     published = [prefix for prefix in prefixes if prefix.name == "bert_model.ckpt"]
     return max(published or prefixes, key=_step, default=None)
 
 
 def write_named(prefix: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint of plain names, as TensorFlow 1 did."""
+    """Writes a name-based checkpoint, as TensorFlow 1 did."""
     tf.raw_ops.SaveV2(
         prefix=str(prefix),
         tensor_names=list(arrays),

@@ -2,7 +2,7 @@
 
 The variables file is an object-based checkpoint. The SavedModel itself is never loaded or run.
 Model Garden's exports have no configuration, so the form of GELU is read from the graph. bert_tf's
-exports have our names of weights in the objects, and `bert_tf.json` in the assets.
+exports name the objects by our names of weights, and have `bert_tf.json` in the assets.
 Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
 """
 

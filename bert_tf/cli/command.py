@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
             "-q",
             "--quiet",
             action="store_true",
-            # The default of a subcommand would override an option before its name.
+            # A default in the subcommand's parser would override an option before the subcommand.
             default=argparse.SUPPRESS,
             help="print only results, warnings and errors",
         )
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-Option = Callable[[Any], object]  # adds one or several to a parser or to a group of one
+Option = Callable[[Any], object]  # adds options to a parser or to one of its groups
 
 
 def integer(text: str) -> int:
@@ -59,7 +59,7 @@ _NUMBERS = {"N": integer, "P": float, "X": float}  # what the letters stand for
 
 
 def option(declaration: str, help: str, **settings: Any) -> Option:
-    """An option as the help shows it: "--out FILE", "--cased" or, by its place, "model MODEL".
+    """An option as the help shows it: "--out FILE", "--cased" or, if positional, "model MODEL".
 
     N is a whole number, P or X any number; dots stand for one value or more. A name alone is a
     switch, unless it has `choices`.
@@ -120,7 +120,7 @@ def run(
         print(f"{program}: {message}", file=sys.stderr)
 
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
-        if getattr(sys, name) is None:  # closed: the next file would take its number
+        if getattr(sys, name) is None:  # closed: the next opened file would get its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     prepare_environment()
     try:

@@ -53,7 +53,7 @@ def vocab(arguments: argparse.Namespace) -> None:
         if arguments.extend is not None:
             found = extend(arguments.extend, find_files(arguments.input), size, out, form, progress)
         else:
-            # So a path that cannot be written is reported before the work.
+            # Opened first, so that a path that cannot be written is reported at once.
             with atomic_path(out, is_file=True) as new:
                 files = find_files(arguments.input)
                 check_output({"out": local_path(out), "input": files})
@@ -140,7 +140,7 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
 
 
 def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
-    """Sets TF_CONFIG, in which TensorFlow reads which of the workers this process is."""
+    """Sets TF_CONFIG, from which TensorFlow learns which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
         raise UserError("--workers and --worker must be given together; add the missing one")
@@ -401,5 +401,5 @@ def inspect(arguments: argparse.Namespace) -> None:
 def _prepare_to_serve(*models: str) -> None:
     from bert_tf.asking.record import is_float32
 
-    # In float32 fixed weights gain nothing, and take as much memory again as the encoder.
+    # In float32, fixed weights gain nothing, and take as much memory again as the encoder.
     prepare_to_serve(fixed_weights=not all(map(is_float32, models)))

@@ -1,4 +1,4 @@
-"""Arguments of Python calls, checked as the keys of a configuration are, in the same sentences."""
+"""Checks of Python arguments, by the rules of configuration keys and with the same messages."""
 
 import functools
 import inspect

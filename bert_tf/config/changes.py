@@ -1,4 +1,4 @@
-"""What differs between two configurations of one run."""
+"""The differences between two configurations of one run."""
 
 import glob
 import json
@@ -11,7 +11,7 @@ from bert_tf.config.run import RunConfig
 from bert_tf.config.section import Section
 
 # Keys that may change between two sessions of a run, since they decide none of its numbers
-# as long as these are finite. A callback may do more, and is then the user's own choice.
+# as long as these are finite. A callback may change more; this is the user's own choice.
 _FREE = (
     "search.trials train.callbacks train.checkpoint_minutes train.checkpoints_kept train.log_steps "
     "train.metrics train.skip_nonfinite train.strategy train.tpu"
@@ -19,7 +19,7 @@ _FREE = (
 
 
 def difference(old: RunConfig, new: RunConfig) -> dict[str, tuple[object, object]]:
-    """The keys, such as "train.seed", whose values are not the same and have to be, with both."""
+    """The keys, such as "train.seed", whose values differ but must not, with both values."""
     if type(old) is not type(new):
         return {"task": (old.task, new.task)}
     before, after = _flat_pair(old, new)
@@ -42,7 +42,7 @@ def has_moved(old: RunConfig, new: RunConfig) -> bool:
 
 
 def tell_difference(old: RunConfig, new: RunConfig) -> str:
-    """What `difference` finds with both values, as in "train.seed (0 there, 1 now)"."""
+    """The result of `difference` as text, such as "train.seed (0 there, 1 now)"."""
     return ", ".join(
         f"{key} ({as_written(before)} there, {as_written(after)} now)"
         for key, (before, after) in difference(old, new).items()
@@ -50,7 +50,7 @@ def tell_difference(old: RunConfig, new: RunConfig) -> str:
 
 
 def identity(config: RunConfig) -> str:
-    """What configurations of one search with Optuna have in common, wherever their files are."""
+    """A text that all configurations of one Optuna search share, wherever their files are."""
     values = {
         key: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
         for key, value in _flat(config).items()
@@ -60,7 +60,7 @@ def identity(config: RunConfig) -> str:
 
 
 def _is_same(before: object, after: object) -> bool:
-    """Whether two values are equal, or are paths with one name of which the first is gone now."""
+    """Whether two values are equal, or are paths with one name and the first no longer exists."""
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return all(map(_is_same, before, after))
     if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
@@ -87,7 +87,7 @@ def _flat(config: RunConfig) -> dict[str, object]:
 
 
 def as_written(value: object) -> str:
-    """A value as a file has it, in one line."""
+    """A value in one line, as in a file."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=to_jsonable_python)

@@ -6,9 +6,9 @@ from pydantic import model_validator
 
 from bert_tf.config.section import Count, FilePath, FilePaths, Section, Share
 
-# TFDS, and what `bert-tf pretrain-data` made of it, which the same file may go on to read.
+# Formats with splits, and those that `bert-tf pretrain-data` writes, so that one file suits both.
 _WITH_SPLITS = ("tfds", "datasets", "token_shards", "tfrecord")
-# What decides how examples are made of text; those in TFRecords are made already.
+# Keys that decide how examples are made of text; examples in TFRecords are already made.
 _OF_EXAMPLES = (
     "masked_lm_prob max_predictions_per_seq mask_share random_share short_seq_prob cross_documents "
     "whole_word_masking"
@@ -16,7 +16,7 @@ _OF_EXAMPLES = (
 
 
 class PretrainingData(Section):
-    """Text to pre-train on, and what is to be predicted of it."""
+    """Text to pre-train on, and what is to be predicted in it."""
 
     path: FilePath | FilePaths
     """A folder, a file, a glob, or a list of these. With format tfds, a name such as

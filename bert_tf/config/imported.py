@@ -26,7 +26,7 @@ class Imported(Section):
     the run, and for callbacks `$run` is its folder. `$$` is a dollar sign."""
 
     def __str__(self) -> str:
-        """A part of the name of a trial, which is that of a folder."""
+        """A part of a trial's name, which is also the name of its folder."""
         return f"{self.name}{self.arguments or ''}".replace("/", "_")
 
     @property
@@ -72,7 +72,7 @@ def import_all(named: Iterable[Imported]) -> None:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Arguments with the values of the run in their texts."""
+    """Arguments, with the values of the run inserted into their texts."""
     if isinstance(value, Mapping):
         return {key: _filled(each, values) for key, each in value.items()}
     if isinstance(value, list | tuple):

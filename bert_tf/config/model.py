@@ -14,7 +14,7 @@ Attention = Literal["bidirectional", "left_to_right", "right_to_left", "side_by_
 
 
 class TokenizerConfig(Section):
-    """How text becomes tokens. What is null is as the checkpoint at `init.checkpoint` has it."""
+    """How text becomes tokens. null takes the setting of the checkpoint at `init.checkpoint`."""
 
     vocab: FilePath | None = None
     """The vocabulary file, one piece per line; null takes that of the checkpoint."""
@@ -24,10 +24,10 @@ class TokenizerConfig(Section):
     any script, is a cased one."""
 
     strip_accents: bool | None = None
-    """Whether accents are removed. null takes the checkpoint's setting, or else does as
-    `lower_case` says."""
+    """Whether accents are removed. null takes the checkpoint's setting, or else the
+    value of `lower_case`."""
     split_chinese: bool | None = None
-    """Whether each Chinese character is a word of its own, as BERT has it (the default)."""
+    """Whether each Chinese character is a word of its own, as in BERT (the default)."""
     special_tokens: Literal["text", "whole"] | None = None
     """Whether `[MASK]`, `[SEP]` and the others inside a text are plain `text`, as in BERT's own
     tokenizer (the default), or stay `whole`, as in transformers."""
@@ -36,15 +36,15 @@ class TokenizerConfig(Section):
     exact_tokens: list[str] | None = None
     """As `added_tokens`, with capitals and accents as they are written here."""
     normalizer: Literal["google", "huggingface"] | None = None
-    """Whose rules say what a character is: google-research's (`google`, the default), or those of
-    Hugging Face's tokenizers. Few characters differ."""
+    """The rules for Unicode characters: those of google-research/bert (`google`, the default), or
+    those of Hugging Face's tokenizers. They differ for few characters."""
     longest_word: Count | None = None
     """Characters of the longest word that is cut into pieces (default: 200); a longer one is
     `[UNK]`."""
 
     @property
     def settings(self) -> TokenizerSettings:
-        """The settings of a run that has started, which decides `lower_case` if it is null."""
+        """The settings of a run that has started; the start decides `lower_case` if it is null."""
         if self.lower_case is None:
             raise UserError(
                 "tokenizer.lower_case cannot be derived from the vocabulary; set it to true or "
@@ -88,7 +88,7 @@ class ModelConfig(Section):
     """Put a BiLSTM on top of the encoder (paper, table 5)."""
 
     def changes(self) -> dict[str, object]:
-        """The sizes that are given, to be laid over those of the preset."""
+        """The sizes that are set; they override those of the preset."""
         sizes = ModelConfig.model_fields.keys() - {"preset"}
         return self.model_dump(include=set(sizes), exclude_none=True)
 
@@ -99,12 +99,12 @@ class LongTextModel(ModelConfig):
     long_text: LongText | None = None
     """`truncate` reads the start of a text with more tokens than train.max_length, `head_and_tail`
     its first and last tokens, and `windows` all of it, in overlapping windows of that length. null
-    is that of the initial checkpoint if it is a model of the same task, and otherwise `truncate`.
+    is the initial checkpoint's value if that is a model of the same task, and otherwise `truncate`.
     """
     stride: Count | None = None
     """Pieces from the start of a window to that of the next; null is half of train.max_length."""
     max_windows: Count | None = None
-    """Most windows of a text that are read; null reads all."""
+    """The most windows of a text that are read; null reads all."""
 
     def long_texts(self, initial: Mapping[str, Any]) -> dict[str, Any]:
         """These settings as arguments of a model, where `initial` are those of the checkpoint."""

@@ -20,19 +20,19 @@ from bert_tf.io.remote import local_path
 from bert_tf.tasks import registry
 
 Kind = TypeVar("Kind", bound=RunConfig)
-DISTILLATION = "distillation"  # as the task of a file: that of the teacher
+DISTILLATION = "distillation"  # as a file's task, it means the teacher's task
 
 
 def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration in a YAML file, and in the files it inherits from by `base: other.yaml`.
 
     Paths start from the folder of the file that names them or, if nothing is there, from the
-    working folder; they come out absolute. What is found in neither stays as it is written.
+    working folder; they become absolute. A path that is in neither folder stays as it is.
 
     Args:
         path: the YAML file, or the name of an experiment: `glue/cola` is
-            `experiments/glue/cola.yaml`, also of an installed bert_tf. A file of that path comes
-            first.
+            `experiments/glue/cola.yaml`, also of an installed bert_tf. A file at that path has
+            precedence.
         overrides: settings laid over it, as in ["train.seed=1", "train.learning_rate=[3e-5,5e-5]"].
 
     Raises:
@@ -42,7 +42,7 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
 
 
 def config_of(tree: Tree, overrides: Sequence[str] = ()) -> RunConfig:
-    """As `load_config`, of keys that were read before."""
+    """Like `load_config`, for keys that were already read."""
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     written = tree.values.pop("format", FORMAT)

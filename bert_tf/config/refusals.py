@@ -1,4 +1,4 @@
-"""What pydantic refuses, as one sentence with the key and the place where it was set."""
+"""Pydantic's errors as one sentence, with the key and the place where it was set."""
 
 import difflib
 import json
@@ -12,7 +12,7 @@ from bert_tf.config.section import Section
 from bert_tf.config.yaml_files import Keys
 
 _SHOWN = 60
-# Kinds of errors for which pydantic's own words speak of Python, or of more than the file has.
+# Kinds of errors whose messages in pydantic mention Python, or things that a file does not have.
 _WORDS = {
     "bool_type": "must be true or false",
     "dict_type": "must be a mapping",
@@ -92,7 +92,7 @@ def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
 
 
 def _nearest(unknown: Keys, valid: list[Keys]) -> Keys:
-    """The most similar key; the same section counts a little more, and lr is learning_rate."""
+    """The most similar key; the same section adds a little, and initials such as lr count too."""
 
     def similarity(keys: Keys) -> float:
         matcher = difflib.SequenceMatcher(None, unknown[-1][:_SHOWN], keys[-1])

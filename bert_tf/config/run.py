@@ -1,4 +1,4 @@
-"""What a whole run may configure; each task family extends `FinetuningRun`."""
+"""The configuration of a whole run; each task family extends `FinetuningRun`."""
 
 import itertools
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, Range, SearchConfig, TrainConfig
 
 PRETRAINING = "pretraining"  # the only task outside the task families: all of them start from it
-FORMAT = 1  # the version of the form of a run folder, which is in its configuration
+FORMAT = 1  # the version of a run folder's form, which its configuration states
 
 
 def some_of(values: Any) -> Any:
@@ -66,7 +66,7 @@ class RunConfig(Section):
         return self._search
 
     def searching(self, search: dict[str, tuple | Range]) -> Self:
-        """The same with another search."""
+        """This configuration with another search."""
         copy = self.model_copy()
         copy._search = search
         return copy
@@ -83,7 +83,7 @@ class RunConfig(Section):
         return self.model_copy(update=update).searching({})
 
     def to_yaml(self) -> str:
-        """The configuration with every default written out; `load` makes the same of it."""
+        """The configuration with every default written out; `load_config` reads it back."""
         values = {"format": FORMAT} | self.model_dump(mode="json")
         values["train"] |= to_jsonable_python(self.searched)
         return yaml_files.write(values)
@@ -94,7 +94,7 @@ class PretrainingRun(RunConfig):
 
     task: Literal["pretraining"]
     data: PretrainingData
-    """The text to pre-train on, and what is predicted of it."""
+    """The text to pre-train on, and what is predicted in it."""
     train: PretrainingTrain
     """How the encoder is pre-trained. Long sequences cost much and teach little except the late
     positions. So the paper trains nine tenths of the steps with short ones (appendix A.2):
@@ -153,5 +153,5 @@ class CalibratedRun(FinetuningRun):
 
     calibrate: bool = False
     """After training, fit a temperature on the dev data by which logits are divided (Guo et al.
-    2017), so that probabilities say how often they are right. Training and answers stay as they
-    are. `metrics.json` then has the temperature, and the calibration error before and after."""
+    2017), so that probabilities match how often answers are right. Training and answers stay the
+    same. `metrics.json` then has the temperature, and the calibration error before and after."""

@@ -14,7 +14,7 @@ from bert_tf.io.remote import exists, is_remote
 
 
 def _found(path: object) -> object:
-    """A path of a file, made absolute if it exists in the file's folder or in the current one."""
+    """A path in a file, made absolute if it exists in the file's folder or in the current one."""
     if not (isinstance(path, Text) and path):
         return path
     expanded = os.path.expanduser(path)
@@ -22,7 +22,7 @@ def _found(path: object) -> object:
         return expanded
     for start in (path.folder, Path.cwd()):
         place = os.path.abspath(start / expanded)
-        # A TensorFlow checkpoint is named by what its files begin with.
+        # A TensorFlow checkpoint is named by the prefix of its files.
         found = exists(place) or exists(f"{place}.index")
         if found or glob.has_magic(expanded) and glob.glob(place, recursive=True):
             return named(place)
@@ -37,10 +37,10 @@ PLACED = WrapValidator(lambda text, check: check(text) and text)
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Length = Annotated[int, Field(ge=3)]
-"""Tokens of a row; [CLS], one token and [SEP] are the fewest."""
+"""Tokens of a row. The shortest row is [CLS], one token and [SEP]."""
 Natural = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
-"""Of dropout."""
+"""The rate of a dropout."""
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -68,7 +68,7 @@ class Section(pydantic.BaseModel):
 
     @pydantic.model_serializer(mode="wrap")
     def _without_nulls(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Keys that are null by default are left out, and sections of nothing else."""
+        """Leaves out keys that are null and are so by default, and sections without other keys."""
         fields = type(self).model_fields
         return {
             key: value

@@ -18,11 +18,11 @@ from bert_tf.config.section import (
     Weight,
 )
 
-# Keys that all runs of a search share, as a process has one value of them.
+# Keys that all runs of a search share, since a process can have only one value of each.
 NOT_SEARCHED = ("deterministic", "strategy", "tpu")
 LISTS = ("callbacks", "metrics")  # keys whose values are lists themselves
-# Keys that only our own optimizers read, and those of the learning rate with the values by which a
-# schedule can read them.
+# Keys that only our own optimizers read, and the keys of the learning rate with the variables by
+# which a schedule can read them.
 _OF_OURS = ("bias_correction", "adam_epsilon", "weight_decay", "skip_nonfinite", "layer_decay")
 _OF_RATE = {"learning_rate": "$learning_rate", "warmup_fraction": "$warmup_steps"}
 _OF_RATE["decay_after_warmup"] = "nothing"
@@ -53,7 +53,7 @@ class Range(Section):
     log: bool = False
     """Try small numbers as often as large ones: 1e-5 to 1e-4 as often as 1e-4 to 1e-3."""
     step: int | Positive | None = None
-    """Distance between the numbers to try; null is 1 for whole numbers, and any for others."""
+    """Distance between numbers to try; null is 1 for whole numbers, any distance for others."""
 
     @model_validator(mode="after")
     def _goes_up(self) -> Self:
@@ -97,8 +97,8 @@ class TrainConfig(Section):
     """A schedule of Keras or another package, instead of the linear warm-up and decay."""
     optimizer: Literal["adamw", "lamb"] | Imported | ImportedName = "adamw"
     """`adamw`, `lamb` for batches of thousands of sequences (You et al. 2020), or an optimizer of
-    Keras or another package. Such a one has the run's learning rate and gradient_clip, and anything
-    else from its arguments; LayerNorm and biases do not decay."""
+    Keras or another package. The latter gets the run's learning rate and gradient_clip, and
+    everything else from its arguments; LayerNorm and biases do not decay."""
     callbacks: tuple[Imported | ImportedName, ...] | None = None
     """Callbacks of Keras or another package, such as those of a tracker of experiments."""
     bias_correction: bool = False
@@ -143,7 +143,7 @@ class TrainConfig(Section):
     batch and its results are the same with each of them, except for the random draws of dropout, so
     a run can be continued with another strategy."""
     tpu: str | None = None
-    """Name or address of the TPU; null is the one of this machine."""
+    """Name or address of the TPU; null is the TPU of this machine."""
 
     @model_validator(mode="after")
     def _keys_go_together(self) -> Self:
@@ -179,7 +179,7 @@ class TrainConfig(Section):
 
     @property
     def named(self) -> dict[str, list[Imported]]:
-        """What is imported for the run, by the key that names it."""
+        """The objects that are imported for the run, by the keys that name them."""
         given = {key: getattr(self, key, None) or () for key in LISTS}
         given |= {key: (getattr(self, key),) for key in ("schedule", "optimizer")}
         return {
@@ -249,13 +249,13 @@ class LoraConfig(Section):
     alpha: Positive | None = None
     """The updates are multiplied by alpha / rank; null is twice the rank."""
     dropout: Rate = 0.0
-    """Dropout on what the updates read."""
+    """Dropout on the inputs of the updates."""
     targets: Annotated[tuple[Target, ...], Field(min_length=1)] = get_args(Target)
     """Which weights of each block have an update."""
 
     @property
     def scale(self) -> float:
-        """What the updates are multiplied by."""
+        """The factor that the updates are multiplied by."""
         return 2.0 if self.alpha is None else self.alpha / self.rank
 
 

@@ -1,4 +1,4 @@
-"""YAML read safely into plain dictionaries, every key with its line; and written again.
+"""Reading YAML safely into plain dictionaries, with the line of each key, and writing it.
 
 Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
 1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words.
@@ -18,10 +18,10 @@ from bert_tf.io.files import read_text
 from bert_tf.io.remote import fetched, is_remote
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"  # configurations found by their names
-_LONGEST = 80  # characters of a name that are compared with those of experiments
+_LONGEST = 80  # characters of a name that are compared with experiments' names
 
 Keys = tuple[str, ...]
-"""A key with those of the sections it is in, from the outside: ("train", "seed")."""
+"""A key after the keys of its sections, the outermost first: ("train", "seed")."""
 
 
 class Text(str):
@@ -39,7 +39,7 @@ class Tree:
     places: dict[Keys, str]
 
     def place(self, keys: Keys) -> str:
-        """Where `keys` was set, or something in it, or else the nearest section around it."""
+        """The place of `keys`, or of something in it, or else of the nearest section around it."""
         if keys in self.places:
             return self.places[keys]
         if inside := [place for each, place in self.places.items() if each[: len(keys)] == keys]:
@@ -74,7 +74,7 @@ def read(path: str | os.PathLike, inheriting: tuple[Path, ...] = ()) -> Tree:
 
 
 def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configuration file") -> Path:
-    """The file at a path that starts from `folder` or, without one, the experiment of that name."""
+    """The file at the path `name`, from `folder`; if there is none, the experiment of that name."""
     path = fetched(name if is_remote(name) else folder / name, is_file=True)
     name = os.fspath(name)
     if os.path.lexists(path) and not os.path.isdir(path):
@@ -84,7 +84,7 @@ def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configurat
         for file in sorted(EXPERIMENTS.rglob("*.yaml"))
     }
     if name in files or os.path.isdir(path):
-        return files.get(name, path)  # reading a folder raises the error that fits
+        return files.get(name, path)  # reading a folder raises a fitting error
     wanted = name.removeprefix("experiments/").removesuffix(".yaml")[:_LONGEST]
     near = [each for each in files if f"/{each}".endswith(f"/{wanted}")]
     near = near or difflib.get_close_matches(wanted, files, cutoff=0.61)
@@ -95,7 +95,7 @@ def find(name: str | os.PathLike, folder: Path = Path(), what: str = "configurat
 
 
 def read_setting(setting: str) -> Tree:
-    """One `section.key=value` of the command line; the value is YAML, and paths start from here."""
+    """A `section.key=value` of the command line, in YAML; paths start from the working folder."""
     name, equals, text = setting.partition("=")
     keys = tuple(name.split("."))
     if not equals or not all(keys):

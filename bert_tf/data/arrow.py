@@ -1,6 +1,6 @@
 """Rows of Parquet and Arrow files, of Hugging Face's data sets, and of data frames.
 
-All of these are tables of Arrow. Those of files are mapped to memory: the package `datasets` copies
+All of these are tables of Arrow. Tables of files are memory-mapped: the package `datasets` copies
 Parquet files once to Arrow files in its own cache (HF_HOME).
 """
 
@@ -26,7 +26,7 @@ from bert_tf.io.remote import cache_folder, fetched, is_file
 FORMATS = ("parquet", "datasets")
 
 _READ = 1024  # rows that are in memory at a time
-# What reads a file, by its ending.
+# The endings of files -> the loaders of `datasets` that read them.
 _KINDS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 # Where one split of a data set may be in a folder of Parquet files, in the order of preference.
 _PLACES = ("{}.parquet", "{}[-_]*.parquet", "{}/*.parquet", "data/{}[-_]*.parquet")
@@ -40,7 +40,7 @@ _HUB = re.compile(
 )
 _TEXT = re.compile(r"null|(large_)?string(_view)?|dictionary<values=(large_)?string.*")
 _LIST = re.compile(r"(large_|fixed_size_)?list(_view)?<.*")
-# The names that public data sets give inputs of models, by ours.
+# Our names of inputs -> their names in public data sets.
 _OTHER_NAMES = {
     "text_a": "sentence1",
     "text_b": "sentence2",
@@ -49,17 +49,17 @@ _OTHER_NAMES = {
     "passages": "passage",
 }
 
-# Takes the number of a row, from 0, and its values by their columns.
+# A function of a row's number, from 0, and of its values by column.
 Make = Callable[[int, dict[str, Any]], Any]
 
 
 class ArrowRows(Sequence[Any]):
-    """Rows of a table, made when they are read and not kept; so are its slices."""
+    """Rows of a table, made when they are read, and not kept. Slices are such rows too."""
 
     def __init__(self, table: Any, make: Make, first: int = 0):
         self._table, self._make, self._first = table, make, first
-        self.classes: tuple[str, ...] = ()  # of all classes, if the rows are names of some
-        # The rows around the last one that was read by its place, and where they begin.
+        self.classes: tuple[str, ...] = ()  # of all classes, if the rows are names of classes
+        # The start and the rows of the block that the last row read by index is in.
         self._block: tuple[int, list[Any]] = (0, [])
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class DataTable:
     """A table with named columns."""
 
     data: Any  # a `pyarrow.Table`
-    source: str  # what messages call it
+    source: str  # its name in messages
 
     @property
     def names(self) -> list[str]:
@@ -112,7 +112,7 @@ class DataTable:
                 raise UserError(f"{self.source}: no column {name!r}; {self._columns}{nearest}")
 
     def check_texts(self, columns: Sequence[str], rank: int = 1) -> None:
-        """As `check`; the columns must be of texts, or with rank 2 of lists of texts."""
+        """Like `check`; the columns must also hold texts, or lists of texts if `rank` is 2."""
         self.check(columns)
         for name in columns:
             found = inner = self.data.schema.field(name).type
@@ -126,11 +126,11 @@ class DataTable:
                 )
 
     def first_of(self, names: Sequence[str]) -> str | None:
-        """The first of some names that a column has."""
+        """The first of `names` that is the name of a column."""
         return next((name for name in names if name in self.names), None)
 
     def named(self) -> dict[str, str]:
-        """The columns by their names, and by the names of inputs for which they have others."""
+        """The columns by their own names, and by our names of inputs where those differ."""
         named = {name: column for name, column in _OTHER_NAMES.items() if column in self.names}
         return named | {name: name for name in self.names}
 
@@ -145,7 +145,7 @@ class DataTable:
             return ()
 
     def rows(self, columns: Sequence[str], make: Make = lambda number, row: row) -> ArrowRows:
-        """The named columns of every row, with names for the numbers of classes, None for -1."""
+        """The named columns of every row. Class numbers become class names, and -1 becomes None."""
         known = {name: classes for name in columns if (classes := self.classes(name))}
 
         def named(number: int, row: dict[str, Any]) -> Any:
@@ -187,7 +187,7 @@ def _name(value: Any, classes: Sequence[str]) -> Any:
 
 
 def reads(path: Path, file_format: str) -> bool:
-    """Whether what is at `path` is read here, in a run whose `data.format` is `file_format`."""
+    """Whether this module reads `path`, in a run whose `data.format` is `file_format`."""
     is_other = is_file(path) or path.suffix in (".tsv", ".csv", ".jsonl", ".json")
     return path.suffix in _KINDS or file_format in FORMATS and not is_other
 
@@ -201,7 +201,7 @@ def default_name(folder: Path, file_format: str, split: str) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file at `path`, those that a glob matches, or those below a folder; [] without any."""
+    """The file at `path`, the files that a glob matches, or those below a folder; [] if none."""
     path = fetched(path)
     found = [path] if path.exists() else map(Path, sorted(glob.glob(str(path), recursive=True)))
     each = [sorted(each.rglob("*")) if each.is_dir() else [each] for each in found]
@@ -226,7 +226,7 @@ def read(path: Path) -> DataTable:
         raise UserError(f"{path}: no such file or split; files end in {kinds}; check data.path")
     log = logging.getLogger("datasets")
     level = log.level
-    log.setLevel(logging.CRITICAL)  # the error below says what it would print
+    log.setLevel(logging.CRITICAL)  # the error below repeats its message
     try:
         if files:
             kind = _KINDS[files[0].suffix]
@@ -244,7 +244,7 @@ def read(path: Path) -> DataTable:
                 name, configuration, revision=revision, split=split, streaming=is_stream
             )
             found = found.take(int(first[2])) if first else found
-    # Hub, files and the scripts of data sets fail in many ways.
+    # The Hub, files and the scripts of data sets fail in many ways.
     except Exception as error:
         cause: Any = error.__cause__ or error
         raise UserError(f"{path} cannot be read by datasets: {one_line(cause)}") from error
@@ -264,7 +264,7 @@ def _is_dataset(given: Any) -> bool:
 
 
 def of_object(given: Any, source: str) -> DataTable:
-    """A value for which `is_table` holds as a table; `source` names it in messages."""
+    """The table of a value that passes `is_table`; `source` names it in messages."""
     pyarrow = optional("pyarrow", "datasets", f"{source} is a table, which")
     try:
         if not _is_dataset(given):
@@ -292,7 +292,7 @@ def _of_stream(stream: Any, source: str, pyarrow: Any) -> Any:
                 batches = map(pyarrow.table, stream.iter(_READ))
             else:
                 batches = stream.with_format("arrow").iter(_READ)
-            # Without features, a column may be None in the first rows and of texts in others.
+            # Without features, a column may be None in the first rows and have texts in later ones.
             for schema, tables in itertools.groupby(batches, lambda table: table.schema):
                 with tempfile.NamedTemporaryFile(dir=folder, prefix="stream.") as file:
                     with ipc.new_file(file, schema) as writer:

@@ -1,6 +1,6 @@
-"""Batches of rows of similar length, in an order that can be entered anywhere.
+"""Batches of rows of similar length, in an order in which reading can start anywhere.
 
-Computing on padding is waste, so rows of similar length share a batch, unless the order has to be
+Computing on padding is wasteful, so rows of similar length share a batch, unless the order must be
 fully random. Batch k is a function of (lengths, batch size, seed, k). So a run that resumes starts
 at its step at once.
 """
@@ -18,11 +18,11 @@ from bert_tf.data.mapped import joined
 from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
-# Rows of this many batches are drawn together and sorted by length before they are cut.
+# Rows of this many batches are drawn together and sorted by length, and then cut.
 _POOL_BATCHES = 50
 _LENGTHS = "lengths"
 
-# Gives batches from a number on: padded inputs, and the other fields of `TrainingRows` by name.
+# Yields batches from a number on: padded inputs, and the other fields of `TrainingRows` by name.
 Batches = Callable[[int], Iterator[tuple[Mapping[str, tf.Tensor], dict[str, Any]]]]
 
 
@@ -33,13 +33,13 @@ class EncodedRows:
     word_ids: np.ndarray  # int32 [tokens], the tokens of all rows, one row after the other
     type_ids: np.ndarray  # int32 [tokens]
     starts: np.ndarray  # int64 [rows + 1], where each row begins
-    padded_to: int | None = None  # the length to which `take` pads; None is the longest row's
+    padded_to: int | None = None  # the length to which `take` pads; None: the longest row's
     # Further values of the tokens, [tokens]; padding has -1 in whole numbers and 0 in others.
     others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "EncodedRows":
-        """The rows whose `flat` batches were joined; what is left are `others`."""
+        """The rows from the joined arrays of `flat`; arrays with other names become `others`."""
         ids, types, lengths = map(arrays.pop, ("input_word_ids", "input_type_ids", _LENGTHS))
         return cls(ids, types, np.concatenate([[0], np.cumsum(lengths)]), others=arrays)
 
@@ -51,7 +51,7 @@ class EncodedRows:
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The encoder's inputs for `rows`, int32, and `others`, all [batch, seq_len], padded."""
         starts = self.starts[rows]
-        lengths = self.starts[rows + 1] - starts  # `self.lengths` would compute those of all rows
+        lengths = self.starts[rows + 1] - starts  # `self.lengths` would compute all lengths
         place = np.arange(self.padded_to or lengths.max())[None, :]
         mask = place < lengths[:, None]
         source = (starts[:, None] + place)[mask]
@@ -67,7 +67,7 @@ class EncodedRows:
 
 
 def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
-    """Packed inputs [batch, seq_len] without padding, [tokens], and the lengths of the rows."""
+    """Packed inputs [batch, seq_len] as flat arrays [tokens] without padding, and rows' lengths."""
     mask = batch["input_mask"].numpy().astype(bool)
     found = {name: batch[name].numpy()[mask] for name in sorted(batch.keys() - {"input_mask"})}
     return found | {_LENGTHS: mask.sum(axis=1)}
@@ -76,7 +76,7 @@ def flat(batch: Mapping[str, tf.Tensor]) -> dict[str, np.ndarray]:
 @dataclasses.dataclass(frozen=True)
 class TrainingRows:
     """Packed rows to train on. For rows of a fixed length, a copy is made whose `encoded` is padded
-    to that length; a subclass must read its inputs from there.
+    to that length; a subclass must read its inputs from `encoded`.
     """
 
     encoded: EncodedRows
@@ -122,9 +122,9 @@ class TrainingRows:
 class GroupedRows(TrainingRows):
     """Rows that are groups of packed texts; `encoded` has the texts."""
 
-    # int [rows, width], the texts of each row by their numbers; -1 fills up.
+    # int [rows, width], the texts of each row by their numbers; -1 is padding.
     groups: np.ndarray = dataclasses.field(kw_only=True)
-    of_texts: bool = False  # whether the targets are of texts, [rows, width]
+    of_texts: bool = False  # whether each text has a target, [rows, width]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -161,8 +161,8 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless batches of (inputs, targets), or (inputs, targets, weights), from step `start` on.
 
-    Of every batch it gives the rows `part::parts`, for one device of several. Each row is padded to
-    `length` tokens, or to the longest of all rows where that is longer; None pads to the longest
+    It yields the rows `part::parts` of every batch, for one device of several. Each row is padded
+    to `length` tokens, or to the longest of all rows if that is longer; None pads to the longest
     row of the batch. Without `shuffle` the rows come in their order, again and again.
     """
     count = len(examples.lengths)
@@ -201,7 +201,7 @@ def training_batches(
 
 
 class ShuffledBatches:
-    """Every epoch is a new permutation, without the rows that do not fill a batch at its end."""
+    """Every epoch is a new permutation of the rows, without those at its end that fill no batch."""
 
     def __init__(
         self, lengths: np.ndarray, batch_size: int, seed: int, group_by_length: bool = True

@@ -1,7 +1,7 @@
-"""Rows of a task as columns: one form for files, for what Python users give, and for TFDS.
+"""Rows of a task as columns: one form for files, for arguments of Python calls, and for TFDS.
 
-A task model states the types of its columns and of its target. They check the values wherever these
-come from, so a file and a list get the same sentence about the same mistake.
+A task model states the types of its columns and of its target. These types check all values,
+whatever the source, so a file and a list get the same message about the same mistake.
 """
 
 import dataclasses
@@ -37,8 +37,8 @@ class Columns:
     Attributes:
         names: the names of the inputs.
         values: a list for each input, with an entry for each row: a text, or a list of texts.
-        targets: what is to be learned of each row; None without targets. One entry may be None
-            where rows with and without targets are learned together, from a teacher.
+        targets: the target of each row; None if there are no targets. An entry may be None if rows
+            with and without targets are learned together, from a teacher.
         source: what the rows are called in messages.
         places: the place of each row in its file, such as the number of its line; None for rows
             given in Python.
@@ -65,7 +65,7 @@ class Columns:
     def of_file(
         cls, path: Path, names: Sequence[str], rows: Iterable[tuple], **others: Any
     ) -> Self:
-        """Rows of a file, not checked yet: of each its place, its inputs and its target.
+        """Rows of a file, not checked yet. Each of `rows` is a place, the inputs and a target.
 
         >>> Columns.of_file(Path("a.tsv"), ["text"], [(2, "a film", "good")]).at(0, "label")
         'a.tsv, line 2: label'
@@ -81,7 +81,7 @@ class Columns:
         return self.values[self.names.index(name)]
 
     def take(self, rows: Sequence[int] | range) -> Self:
-        """Some of the rows, in the order in which they are given."""
+        """The rows with these numbers, in the given order."""
 
         def taken(values: Sequence[Any] | None) -> Any:
             if values is None:
@@ -100,11 +100,11 @@ class Columns:
         )
 
     def first(self, rows: int | None) -> Self:
-        """The first `rows` rows; None is all of them."""
+        """The first `rows` rows; None for all of them."""
         return self if rows is None else self.take(range(len(self))[:rows])
 
     def split(self, share: float) -> tuple[Self, Self]:
-        """All rows but the last share of them, and that share, as Keras's `validation_split`.
+        """All rows but the last `share` of them, and that share, like Keras's `validation_split`.
 
         >>> train, validation = Columns(("text",), (["a", "b", "c", "d"],)).split(0.25)
         >>> train.values, validation.values
@@ -137,7 +137,7 @@ class Columns:
         )
 
     def and_unlabelled(self, more: "Columns") -> Self:
-        """These rows, and others after them, whose targets are left out and weigh 0."""
+        """These rows, and after them others with weight 0, without their targets."""
         ours = self if self.targets is not None else self.without_targets()
         weights = np.zeros(len(self) + len(more), np.float32)
         weights[: len(self)] = 1 if self.weights is None else self.weights
@@ -173,7 +173,7 @@ class Columns:
 
         Raises:
             UserError: there are no rows, a value has the wrong type, or some rows have a target
-                and others have none; with its place.
+                and others have none. The message has the place.
         """
         if not len(self):
             is_file = self.places is not None
@@ -206,8 +206,8 @@ def is_missing(value: Any) -> bool:
 
 
 class Column(ABC):
-    """The type of one input; `rank` is 1 for a text of each row, and 2 for a list of texts. The
-    first request to a server has the `example`.
+    """The type of one input; `rank` is 1 for one text per row, and 2 for a list of texts. The
+    first request to a server contains the `example`.
     """
 
     name: str
@@ -220,12 +220,12 @@ class Column(ABC):
 
     @abstractmethod
     def is_single(self, value: Any) -> bool:
-        """Whether a value is that of one row, not a column."""
+        """Whether a value belongs to one row and is not a column."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TextColumn(Column):
-    """A text of each row.
+    """One text for each row.
 
     >>> TextColumn("text").checked(["a film", "a play"], Columns(("text",), ([],)))
     ['a film', 'a play']
@@ -255,7 +255,7 @@ class TextColumn(Column):
 
 @dataclasses.dataclass(frozen=True)
 class GroupColumn(Column):
-    """A list of texts of each row, such as the choices of a context or the words of a sentence.
+    """A list of texts for each row, such as the choices of a context or the words of a sentence.
 
     >>> GroupColumn("choices", fewest=2).checked([["tea"]], Columns(("choices",), ([["tea"]],)))
     Traceback (most recent call last):
@@ -264,7 +264,7 @@ class GroupColumn(Column):
 
     Attributes:
         name: its name, a plural.
-        fewest: how many texts a list has at least.
+        fewest: the least number of texts in a list.
         may_be_empty: whether one of the texts may be blank.
         example: the texts of a row, for the first request to a server.
     """
@@ -303,12 +303,12 @@ class GroupColumn(Column):
 
 
 class Target(ABC):
-    """The type of what is to be learned of a row.
+    """The type of a row's target, which a model learns to predict.
 
     Attributes:
-        what: what that of one row is called in messages.
-        plural: what those of several rows are called.
-        column_names: what the column of a table with targets may be called; the first one counts.
+        what: the name of one row's target in messages.
+        plural: the name of several rows' targets.
+        column_names: possible names of a table's column of targets; the first that is there counts.
         is_optional: whether rows without targets have a loss of their own.
     """
 
@@ -321,23 +321,23 @@ class Target(ABC):
         """The targets of rows, none of which is missing, in the form that this type has in Python.
 
         Raises:
-            UserError: a value that is no such target, with its place.
+            UserError: a value is not such a target. The message has the place.
         """
         given = enumerate(rows.known_targets())
         return [self.checked_one(rows, row, value) for row, value in given]
 
     def checked_one(self, rows: Columns, row: int, value: Any) -> Any:
-        """The target of one row, likewise; a type that defines `checked` may do without."""
+        """The checked target of one row. A type that defines `checked` does not need this."""
         raise NotImplementedError
 
     @abstractmethod
     def numbers(self, rows: Columns) -> np.ndarray:
         """[rows, ...]: the checked targets as the model learns them.
 
-        A row without a target has any; `rows.weights` or the training leave it out.
+        A row without a target has any value; `rows.weights` or the training leave it out.
 
         Raises:
-            UserError: a target that the model cannot predict, with its place.
+            UserError: the model cannot predict a target. The message has the place.
         """
 
     def is_in(self, rows: Columns) -> bool:
@@ -345,31 +345,31 @@ class Target(ABC):
         return rows.targets is not None
 
     def encoded(self, y: Any) -> Any:
-        """The targets of a batch of a dataset, in a graph, as `numbers` has them."""
+        """The targets of a batch of a dataset in the form of `numbers`, computed in a graph."""
         return y
 
     def plain(self, rows: Rows) -> Rows:
-        """The rows with targets as `checked` takes them, if they may have another form too.
+        """The rows with targets in the form that `checked` takes; they may have had another form.
 
         Raises:
-            UserError: a target has neither form, with its place.
+            UserError: a target has neither form. The message has the place.
         """
         return rows
 
     def from_text(self, text: str) -> Any:
-        """A target that a table has as text, before it is checked; None if it is left out."""
+        """An unchecked target from its text in a table; None if it is left out."""
         return text
 
 
 def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[Any]:
-    """Rows of `count` values as `count` columns, also where there are no rows."""
+    """Rows of `count` values as `count` columns, even if there are no rows."""
     if isinstance(rows, ArrowRows):
         return [rows.map(operator.itemgetter(place)) for place in range(count)]
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
 
 
 def kept(values: Iterable[Any]) -> Sequence[Any]:
-    """Values as a list, or as they are where they are made when they are read."""
+    """Values as a list; those that are made only when they are read stay as they are."""
     return values if isinstance(values, ArrowRows | range) else list(values)
 
 

@@ -15,9 +15,9 @@ from bert_tf.console import logger
 from bert_tf.io.atomic import locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 
-# What is in the folder, next to the arrays.
+# The other files in the folder of the arrays.
 _INDEX, _LOCK = "index.json", "lock"
-# Pieces that are written at a time, and the seconds between two looks at another process's work.
+# Pieces that are written at a time, and the seconds between two checks of another process's lock.
 _PIECES, _WAIT = 16, 0.5
 
 Pieces = Callable[[int], Iterator[Mapping[str, np.ndarray]]]
@@ -26,7 +26,7 @@ Pieces = Callable[[int], Iterator[Mapping[str, np.ndarray]]]
 def joined(pieces: Pieces, folder: Path | None) -> dict[str, np.ndarray]:
     """The pieces of arrays, joined along the first axis, by name.
 
-    `pieces` gives those from a number on, always with the same names in the same order. Pieces that
+    `pieces(n)` yields pieces from number n on, with the same names in the same order. Pieces that
     are in `folder` are not made again, even if the process that made them was killed. If several
     processes join at once, one writes and the others wait. Without a folder, all stays in memory.
     """
@@ -60,7 +60,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    """How far the arrays in a folder are: their forms, [dtype, shape], and the pieces in them."""
+    """The state of a folder: the arrays' forms, [dtype, shape], and the number of their pieces."""
     new = {"done": 0, "finished": False, "arrays": {}}
     try:
         state = new | json.loads((folder / _INDEX).read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def _state(folder: Path) -> dict[str, Any]:
         if all((folder / name).stat().st_size >= _bytes(*form) for name, form in forms):
             return state
     except (OSError, ValueError, TypeError, AttributeError):
-        pass  # there is none, or it is damaged
+        pass  # there is no index, or it is damaged
     return new
 
 

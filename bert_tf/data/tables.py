@@ -20,10 +20,10 @@ Row = dict[str, str]
 # The csv module refuses longer fields; its own limit is 131,072 characters.
 _LONGEST_FIELD = 2**31 - 1
 
-# As CSV writes a text that holds quotation marks.
+# A text with quotation marks, as CSV writes it.
 _QUOTED = re.compile('"(?:[^"]|"")*""(?:[^"]|"")*"')
 
-# What to do about a row of too few or too many fields.
+# The remedy for a row with too few or too many fields.
 _MENDING = {
     "tsv": "TSV has no quoting: write texts that hold tabs or line breaks as csv or jsonl",
     "csv": "put texts that hold commas or line breaks in quotation marks",
@@ -70,7 +70,7 @@ def read_table(
 
 
 def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict[str, Any]]]]:
-    """What the rows of JSON lines or of Arrow are counted in, and the rows with their numbers."""
+    """The unit "line" or "row", and the rows of JSON lines or Arrow with their numbers in it."""
     if not arrow.reads(path, file_format):
         return "line", read_json_lines(path)
     table = arrow.read(path)
@@ -78,7 +78,7 @@ def rows_of(path: Path, file_format: str) -> tuple[str, Iterable[tuple[int, dict
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """The ending if it is one of `FORMATS`; `configured` for others, and for `own` files."""
+    """The ending of `path` if it is in `FORMATS`; `configured` for other and for `own` files."""
     found, is_own = ending(path), path.resolve() in {each.resolve() for each in own}
     return found if found in FORMATS and not is_own else configured
 
@@ -116,8 +116,8 @@ def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _warn_of_quoting(path: Path, text: str) -> None:
-    """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
-    between two, and has its own doubled.
+    """Warns if a TSV file looks quoted as in CSV: a text with quotation marks is between two more,
+    and its own are doubled.
     """
     if '"' not in text:
         return
@@ -133,7 +133,7 @@ def _warn_of_quoting(path: Path, text: str) -> None:
 def _named(
     path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
 ) -> Iterator[tuple[int, Row]]:
-    """The rows after the header, which names their fields and `columns` but once."""
+    """The rows after the header, by its names. It may name each of `columns` only once."""
     header: list[str] = []
     for number, fields in lines:
         if not header:

@@ -19,7 +19,7 @@ _LISTED = 20  # labels that a message lists
 _WHOLE_NUMBER = re.compile("-?[0-9]+")
 _LARGEST = float(np.finfo(np.float32).max)
 
-_LISTS = list | tuple | np.ndarray  # what a row of targets may be
+_LISTS = list | tuple | np.ndarray  # possible types of one row's targets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Label(Target):
     classes: tuple[str, ...] = ()
 
     def plain(self, rows: Rows) -> Rows:
-        """One-hot rows as names of their columns, which have numbers before names are known."""
+        """Makes names of classes from one-hot rows; they are numbers until the names are known."""
         given = rows.known_targets()
         if not all(isinstance(each, _LISTS) for each in given):
             return rows
@@ -64,7 +64,7 @@ class Label(Target):
         return class_names(rows.known_targets(), lambda row: rows.at(row, self.what))
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [rows]: the number of each class; 0 of a row without a label."""
+        """int32 [rows]: the number of each row's class; 0 for a row without a label."""
         index = {name: number for number, name in enumerate(self.classes)}
         found = np.zeros(len(rows), np.int32)
         for row, name in enumerate(rows.known_targets()):
@@ -73,7 +73,7 @@ class Label(Target):
         return found
 
     def number(self, rows: Columns, row: int, name: str, index: dict[str, int]) -> int:
-        """The number of a class that a row has. Raises UserError if it is unknown."""
+        """The number of the class `name` of a row. Raises UserError if it is unknown."""
         if name not in index:
             _check_names(rows, [(row, name)])
             known = ", ".join(self.classes[:_LISTED]) + ", …" * (len(self.classes) > _LISTED)
@@ -81,10 +81,10 @@ class Label(Target):
         return index[name]
 
     def found_in(self, rows: Columns) -> tuple[str, ...]:
-        """The classes that the format of the rows knows, or else those that occur, in order.
+        """The classes that the rows' format lists, or else those that occur, in order.
 
         Raises:
-            UserError: there are fewer than two, or one that cannot name a class.
+            UserError: there are fewer than two labels, or one that cannot name a class.
         """
         if rows.classes:
             return rows.classes
@@ -121,7 +121,7 @@ class Labels(Label):
     what: ClassVar[str] = "labels"
 
     def plain(self, rows: Rows) -> Rows:
-        """Rows with a 1 or a 0 for each class as names, as for `Label`."""
+        """Makes names, as `Label` does, from rows with a 1 or a 0 for each class."""
         given = rows.known_targets()
         width = len(given[0]) if len(given) and isinstance(given[0], _LISTS) else 0
         names = self.classes or tuple(map(str, range(width)))
@@ -131,7 +131,7 @@ class Labels(Label):
             and all(isinstance(value, numbers.Real) and value in (0, 1) for value in each)
             for each in given
         )
-        # The names of a row occur once.
+        # Classes may be named 0 and 1. In a row of names, each name occurs only once.
         named = {"0", "1"} <= {*names} and all(len({*each}) == len(each) for each in given)
         if named or not are_flags:
             return rows
@@ -202,7 +202,7 @@ class Number(Target):
         return finite_number(value, rows.at(row, self.what))
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """float32 [rows]; 0 of a row without a number."""
+        """float32 [rows]; 0 for a row without a number."""
         return np.array([each or 0.0 for each in rows.known_targets()], np.float32)
 
     def encoded(self, y: tf.Tensor) -> tf.Tensor:
@@ -226,7 +226,7 @@ def finite_number(value: Any, place: str) -> float:
 
 def class_names(values: Sequence[Any], place: Any = "label {}".format) -> list[str]:
     """Names of classes as text; `place` gives the place of one of them, for messages. Whole numbers
-    name classes also as floats: pandas writes them so where others are missing.
+    may also be floats, since pandas writes them so if other values are missing.
     """
     names: list[str] = []
     kinds: dict[str, int] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
 
-# What most data sets call the splits that are "train", "dev" and "test" here.
+# Our names of splits -> their names in most data sets.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -44,7 +44,7 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
 
 
 def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mapping[str, Any]]:
-    """The rows of a split, whose files are read on the way; `source` names it in messages."""
+    """The rows of a split, read from its files as needed; `source` names it in messages."""
     import tensorflow as tf
 
     try:

@@ -2,7 +2,7 @@
 
 tf.data calls a `tf.numpy_function` from its own threads, ahead of the reader of the dataset. A
 thread that requests the interpreter's lock while the interpreter shuts down is ended at that point,
-and the dataset's destructor waits for it for ever. So the calls have to stop before.
+and the dataset's destructor waits for it for ever. So the calls have to stop before that.
 """
 
 import atexit
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 # One entry for every call under way. No lock is held around a call: garbage collection may run in
-# any, and destroy another dataset, which waits for its own calls.
+# a call and destroy another dataset, whose destructor waits for that dataset's calls.
 _under_way: collections.deque[None] = collections.deque()
 _exiting = threading.Event()
 
@@ -35,7 +35,7 @@ def map_until_exit(
 ) -> tf.data.Dataset:
     """Maps a function of NumPy arrays in one other thread, until the program or the data end."""
 
-    # This imports Keras, which a process that answers does not need.
+    # This imports Keras, which a process that only answers requests does not need.
     from bert_tf.compat import numpy_function
 
     def call(element: np.ndarray) -> tuple[np.ndarray | np.bool_, ...]:
@@ -50,8 +50,8 @@ def map_until_exit(
     def goes_on(flag: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
         return tf.ensure_shape(flag, [])
 
-    # An exception would not do: it is one bad element, and tf.data goes on to read the next.
-    # Without a number of calls, tf.data runs a map in several threads.
+    # An exception would not end the data: tf.data counts it as one bad element and reads the next.
+    # Without `num_parallel_calls`, tf.data runs a map in several threads.
     calls = dataset.map(
         lambda element: numpy_function(call, [element], [tf.bool, *types], stateful=False),
         num_parallel_calls=1,

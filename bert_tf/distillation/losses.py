@@ -12,8 +12,8 @@ import tensorflow as tf
 
 _HIDDEN = -1e9  # below any score of a relation or of attention, yet finite
 
-# "classes" are logits of which one is right, "labels" logits of which any number is, and "values"
-# are numbers such as a vector.
+# "classes" are logits of classes of which exactly one is right, "labels" are logits of labels of
+# which several or none may be right, and "values" are numbers such as a vector.
 Kind = Literal["classes", "labels", "values"]
 
 
@@ -105,7 +105,7 @@ def _scores(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
 
 
 def _cut(vectors: tf.Tensor, heads: int) -> tf.Tensor:
-    """[rows, any, seq_len, any] -> [rows, heads, seq_len, size], of the same columns in order."""
+    """[rows, any, seq_len, any] -> [rows, heads, seq_len, size], with the columns in order."""
     width = vectors.shape[1] * vectors.shape[3]
     shape = tf.shape(vectors)
     tokens = tf.reshape(
@@ -115,6 +115,6 @@ def _cut(vectors: tf.Tensor, heads: int) -> tf.Tensor:
 
 
 def _mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The mean of [rows, n] where `mask` is true: float32 [rows]; 0 where it never is."""
+    """The mean of [rows, n] where `mask` is true: float32 [rows]; 0 for rows where it never is."""
     total = tf.reduce_sum(tf.where(mask, values, 0.0), axis=1)
     return tf.math.divide_no_nan(total, tf.reduce_sum(tf.cast(mask, tf.float32), axis=1))

@@ -21,7 +21,7 @@ Sums = Mapping[str, tf.Tensor]
 OwnLoss = Callable[[Any], tf.Tensor]
 _Heads = Mapping[str, tf.Tensor]  # query, key and value of a block
 # Replicas of a strategy train in threads of their own, and each has its own context.
-# Whether to collect intermediates, too, and what each call of an encoder has computed, in turn.
+# Whether to collect intermediates too, and the results of all calls of an encoder, in order.
 _watched: contextvars.ContextVar[tuple[bool, list[Encoded]] | None] = contextvars.ContextVar(
     "watched", default=None
 )
@@ -32,8 +32,8 @@ class Teaching:
 
     The teacher computes each batch from the ids that the student gets, without dropout and without
     a gradient, so its outputs need no memory beyond the step. A student without labels gets those
-    of the teacher. If the rows have no targets (`labelled`), the task's own loss is left out.
-    Metrics of the targets (`has_metrics`) would be wrong where only some of the rows have targets.
+    of the teacher. Unless the rows are `labelled`, the task's own loss is left out. Set
+    `has_metrics` to False if only some rows have targets, since the metrics would be wrong.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Teaching:
     def train(
         self, student: Any, x: Any, y: Any, taught: Answers, hard: OwnLoss, sums: Sums
     ) -> tuple[Any, tf.Tensor]:
-        """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
+        """Calls the student on some rows; returns its outputs, and its share of the batch's loss.
         `taught` are the teacher's `answers`, and `sums` the batch's (`bert_tf.training.loop`).
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
@@ -202,7 +202,7 @@ class Teaching:
 
 
 def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> DistillationLosses:
-    """The settings that `fit` was given as a mapping; None are the defaults."""
+    """The settings that `fit` was given, perhaps as a mapping; None means the defaults."""
     if given is None or isinstance(given, DistillationLosses):
         return given or DistillationLosses()
     if not isinstance(given, Mapping):
@@ -217,7 +217,7 @@ def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> Distillat
 
 
 def check_teacher(student: Any, teacher: Any) -> None:
-    """Raises UserError if a model cannot learn from another; gives it labels if it has none."""
+    """Raises UserError if `student` cannot learn from `teacher`; gives it labels if it has none."""
     ours, theirs = type(student).__name__, type(teacher).__name__
     if type(teacher) is not type(student):
         raise UserError(f"the teacher of a {ours} must also be a {ours}, not a {theirs}")
@@ -263,7 +263,7 @@ def check_teacher(student: Any, teacher: Any) -> None:
 
 
 def _only(encoded: list[Encoded]) -> Encoded:
-    """What the encoder of a model has computed."""
+    """The result of the only call of a model's encoder."""
     if len(encoded) != 1:
         raise UserError(
             f"the model called its encoder {len(encoded)} times, but hidden, attention and "
@@ -273,7 +273,7 @@ def _only(encoded: list[Encoded]) -> Encoded:
 
 
 def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads, tf.Tensor]:
-    """Query, key and value of a layer of both, cut to the longest row, and the mask of the rows."""
+    """Query, key and value of a layer of each model, cut to the longest row; and the rows' mask."""
     width = tf.minimum(*(tf.shape(each.layout.key_mask)[1] for each in (theirs, ours)))
     heads = []
     for found in (theirs.intermediates[high], ours.intermediates[low]):
@@ -290,7 +290,7 @@ def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads,
 
 def _make_watchable(encoder: Encoder) -> None:
     """Replaces `encode` and `encode_at` of this one encoder, so that `_watched` collects from it.
-    It then computes every token of its last layer, also where the head reads only some.
+    It then computes every token of its last layer, even if the head reads only some tokens.
     """
     if "encode" in encoder.__dict__:
         return

@@ -1,7 +1,7 @@
-"""The encoders of the paper's ablations (section 5.1), around the one of `encoder.py`.
+"""The encoders of the paper's ablations (section 5.1), built on the encoder of `encoder.py`.
 
-A left-to-right model, as OpenAI's GPT; one from right to left; both side by side, as ELMo joins
-them; and a bidirectional LSTM on top of any of these.
+A left-to-right model, like OpenAI's GPT; a right-to-left model; both side by side, as in ELMo; and
+a bidirectional LSTM on top of any of these.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def _class_for(config: EncoderConfig) -> type[Encoder]:
 def one_way_bias(
     key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """What is added to the attention scores so that a token sees only one of its sides.
+    """The bias on attention scores with which a token sees only one of its sides.
 
     float32 [batch, 1, row_len or n, row_len]. `key_mask` is bool [batch, row_len]; the queries are
     at `positions`, int32 [batch, n], by default all tokens. A token always sees itself.
@@ -43,7 +43,7 @@ def one_way_bias(
 
 
 class AblationEncoder(Encoder):
-    """What the encoders of the ablations share: the check of their configuration."""
+    """The base of the ablations' encoders, which checks their configuration."""
 
     def _check_class(self, config: EncoderConfig) -> None:
         fitting = _class_for(config)
@@ -69,7 +69,7 @@ class OneWayEncoder(AblationEncoder):
 
 
 class TwoWayEncoder(AblationEncoder):
-    """An encoder around others: half of each vector comes from each direction of reading."""
+    """An encoder that wraps others: half of each vector comes from each reading direction."""
 
     def _inner(self, name: str, **changes: Any) -> Encoder:
         """An encoder without a pooler, with some fields of the configuration changed."""
@@ -106,7 +106,7 @@ class SideBySideEncoder(TwoWayEncoder):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
+        """The vectors of both towers, concatenated; the intermediates of one, then of the other."""
         towers = self.towers().values()
         left, right = (tower.encode(inputs, training, with_intermediates) for tower in towers)
         return Encoded(
@@ -146,7 +146,7 @@ class BiLSTMEncoder(TwoWayEncoder):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """The layers of the encoder below, and one more."""
+        """The layers of the encoder below, and the BiLSTM's."""
         encoded = self.below.encode(inputs, training, with_intermediates)
         mask = tf.not_equal(inputs["input_mask"], 0)
         rows = self.bilstm(encoded.restore(), mask=mask, training=training)
@@ -174,7 +174,7 @@ def _joined(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
 
 def _last_positions(input_mask: tf.Tensor) -> tf.Tensor:
-    """int32 [batch, 1]: the last token of each row; 0 where there is none."""
+    """int32 [batch, 1]: the last token of each row; 0 if a row has none."""
     positions = tf.range(tf.shape(input_mask)[1])
     real = tf.where(tf.not_equal(input_mask, 0), positions, 0)
     return tf.maximum(tf.reduce_max(real, axis=1, keepdims=True), 0)

@@ -2,7 +2,7 @@
 
 Outside training, the forward pass is TensorFlow's own expression, which the graph optimizer fuses
 with the matrix product and the bias before it. Training cannot fuse them, since the gradient needs
-the input of GELU. It computes value and derivative together, at least in float32, and keeps only
+the input of GELU. So it computes value and derivative together, at least in float32, and keeps only
 the derivative. That takes half the time of two separate expressions, and removes a sixth of the
 error in bfloat16. TensorFlow's own gradient would keep five intermediate tensors per layer and make
 a dozen passes over them. Wide layers are compiled in training (`bert_tf.encoder.compiled`), which

@@ -70,7 +70,7 @@ class SelfAttention(keras.layers.Layer):
         """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
 
         `bias` is float32, broadcastable to [batch, heads, row_len or n, row_len]. The intermediates
-        mean nothing at padding: `attention_probabilities`, [batch, heads, row_len or n, row_len],
+        are arbitrary at padding. `attention_probabilities`, [batch, heads, row_len or n, row_len],
         before dropout, are the share of each key (last axis) that a query takes. They come from
         `query`, [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
         [batch, heads, row_len, head_size].
@@ -117,12 +117,12 @@ def attention_probabilities(
     """softmax(Q K^T / sqrt(head_size) + bias), [batch, heads, n, row_len].
 
     Outside training, bfloat16 needs no float32 in between: the result is as exact, and product,
-    scale and bias become one kernel. The error of the gradient would be up to half as large again.
+    scale and bias become one kernel. In training, the gradient's error would grow by up to half.
     """
     dtype = tf.float32 if for_gradient else query.dtype
     scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
     if dtype == tf.float16:
-        # Half of the least number, since the softmax of infinite scores alone is not a number.
+        # Half of the lowest float16, since the softmax of only infinite scores is NaN.
         bias = tf.maximum(bias, dtype.min / 2)
     scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
     return _softmax(scores, query.dtype) if for_gradient else tf.nn.softmax(scores)
@@ -148,7 +148,7 @@ def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
-    """The values, weighted by what dropout leaves of the probabilities.
+    """The values, weighted by the probabilities after dropout.
 
     [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size].
     """
@@ -158,7 +158,7 @@ def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> t
     @custom_gradient
     def mixed(probabilities: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # Dropout is applied again: keeping its result would take as much memory as they do.
+            # Dropout is applied again: its result would take as much memory as the probabilities.
             with tf.control_dependencies([upstream]):
                 left = drawn.apply(probabilities)
             by_left = tf.matmul(upstream, value, transpose_b=True)

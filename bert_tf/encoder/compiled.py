@@ -18,7 +18,7 @@ import tensorflow as tf
 from bert_tf.compat import custom_gradient
 from bert_tf.console import without_native_messages
 
-# Columns of the narrowest tensors for which a loop saves more time than its compilation takes.
+# The smallest width of tensors for which a loop saves more time than its compilation takes.
 _NARROWEST = 256
 
 
@@ -44,7 +44,7 @@ def _can_compile() -> bool:
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    It takes tensors and returns one. XLA compiles each result separately, so layers must share it.
+    The result takes tensors and returns one. Layers must share it: XLA compiles each separately.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

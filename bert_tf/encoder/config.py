@@ -26,11 +26,11 @@ _PUBLISHED = [
 ]
 _PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary in _PUBLISHED}
 
-# What a configuration calls a precision -> Keras's dtype policy.
+# The name of a precision in configurations -> Keras's dtype policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 ACTIVATIONS = ("gelu", "gelu_new")
-# Of each model of the family, the activation of its pooler.
+# The activation of the pooler in each model of the family.
 POOLERS = {"bert": "tanh", "distilbert": "relu", "electra": "gelu"}
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
 
@@ -72,8 +72,8 @@ class EncoderConfig:
 
     Raises:
         UserError: a size is not positive, the heads do not divide the hidden size, a dropout rate
-            is not in [0, 1), a BiLSTM would have an odd width, a name is unknown, or the model has
-            no such part.
+            is not in [0, 1), a BiLSTM would have an odd width, a name is unknown, or the model type
+            has no such part.
     """
 
     vocab_size: int = 30522
@@ -128,7 +128,7 @@ class EncoderConfig:
 
     @property
     def output_size(self) -> int:
-        """Width of the vectors that come out."""
+        """Width of the encoder's output vectors."""
         return self.hidden_size * (2 if self.attention == "side_by_side" else 1)
 
     @property
@@ -170,7 +170,7 @@ class EncoderConfig:
             )
 
     def check_vocabulary(self, pieces: int) -> None:
-        """Raises UserError where a tokenizer has more pieces than there are embeddings."""
+        """Raises UserError if a tokenizer has more pieces than there are embeddings."""
         if pieces > self.vocab_size:
             raise UserError(
                 f"the tokenizer has {pieces} pieces, but the model has only {self.vocab_size}; "

@@ -22,7 +22,7 @@ from bert_tf.encoder.saving import freeze, frozen_layers, registered, registered
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-# These by name.
+# The tensors of `INPUTS` by name.
 Inputs = Mapping[str, tf.Tensor]
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
@@ -33,7 +33,7 @@ LAYOUTS: dict[str, type[PaddedLayout]] = {"padded": PaddedLayout, "unpadded": Un
 class Embeddings(keras.layers.Layer):
     """Token ids -> vectors: word + position + segment, normalized, with dropout (paper, figure 2).
 
-    ELECTRA's are narrower than its blocks, and a linear layer projects them.
+    ELECTRA's embeddings are narrower than its blocks, and a linear layer projects them.
     """
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
@@ -73,8 +73,8 @@ class Embeddings(keras.layers.Layer):
         self, word_ids: tf.Tensor, positions: tf.Tensor, type_ids: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         """Three int32 [tokens] -> [tokens, hidden]; rows are added up in float32."""
-        # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
-        # read once rows were gathered from the variable itself.
+        # The rows are gathered from a tensor. After a gather from the variable itself, TensorFlow
+        # would copy the whole table on every other read.
         tables = self.word_embeddings, self.position_embeddings, self.token_type_embeddings
         word, position, *token_type = (
             tf.cast(tf.gather(tf.convert_to_tensor(table), ids), tf.float32)
@@ -140,7 +140,7 @@ class TransformerBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """As `SelfAttention.call`, whose intermediates it returns too."""
+        """Arguments and results as of `SelfAttention.call`, including the intermediates."""
         mixed, intermediates = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )
@@ -167,12 +167,12 @@ class TransformerBlock(keras.layers.Layer):
 
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden]."""
+    """The outputs of an encoder for a batch. Tokens are flat: [tokens, hidden]."""
 
     embeddings: tf.Tensor
     layers: list[tf.Tensor]
     layout: TokenLayout
-    # What each block computed on the way, if `encode` was called `with_intermediates`.
+    # The intermediates of each block, if `encode` was called `with_intermediates`.
     intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
 
     def select(self, positions: tf.Tensor) -> tf.Tensor:
@@ -209,7 +209,7 @@ class Encoder(keras.Model):
         config: the sizes. The ablations of the paper are classes of their own, in
             `bert_tf.encoder.ablations`; `encoder_for` there chooses the class.
         layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
-            static shapes (XLA, TPU). Both give the same numbers, except for what dropout draws.
+            static shapes (XLA, TPU). Both give the same numbers, except for the draws of dropout.
         with_pooler: whether there is a `pooled_output`.
         embeddings: makes the embedding layer.
         block: makes a block. To save a model, register both with
@@ -254,7 +254,7 @@ class Encoder(keras.Model):
         self.layout = layout
         self.factories = {"embeddings": embeddings, "block": block}
         self.rematerialize = False
-        # On a GPU, Keras compiles with XLA by itself, and would compile for every new number of
+        # On a GPU, Keras uses XLA by default. XLA would compile again for every new number of
         # tokens.
         self.supports_jit = layout == "padded"
         self._make_layers()
@@ -312,7 +312,7 @@ class Encoder(keras.Model):
     def encode(
         self, inputs: Inputs, training: bool = False, with_intermediates: bool = False
     ) -> Encoded:
-        """What `call` computes, left flat for a head that needs only some of the tokens."""
+        """The outputs of `call`, left flat for a head that needs only some of the tokens."""
         layout = self.layout_of(inputs)
         embedded = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
@@ -339,12 +339,12 @@ class Encoder(keras.Model):
         return tf.where(real, tokens, tf.zeros([], tokens.dtype))
 
     def _blocks(self, training: bool) -> list[Callable[..., Any]]:
-        """The blocks; in training, if `rematerialize` is set, those that compute again."""
+        """The blocks; in training, if `rematerialize` is set, in their rematerialized form."""
         again = training and self.rematerialize
         return [rematerialized(block) for block in self.blocks] if again else self.blocks
 
     def layout_of(self, inputs: Inputs) -> TokenLayout:
-        """Where each token of a batch stands."""
+        """The layout of the tokens of a batch in memory."""
         shape = tf.convert_to_tensor(inputs["input_word_ids"]).shape
         if shape.rank not in (None, 2):
             raise UserError(f"input_word_ids must have shape [batch, seq_len], not {shape}")
@@ -373,7 +373,7 @@ class Encoder(keras.Model):
         return tf.reshape(tokens, [-1, self.config.hidden_size])
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
-        """What is added to attention scores: every query sees all real tokens of its row.
+        """The bias on attention scores: here every query sees all real tokens of its row.
 
         float32, broadcastable to [batch, heads, n or row_len, row_len]. The queries are at
         `positions`, int32 [batch, n]; None is all tokens.
@@ -400,7 +400,7 @@ class Encoder(keras.Model):
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
 
     def towers(self) -> dict[str, "Encoder"]:
-        """The stacks of blocks, by the path of their weights: this one, unless it wraps others."""
+        """The stacks of blocks, by the path of their weights: this encoder, or those it wraps."""
         return {self.name: self}
 
     @classmethod
@@ -417,7 +417,7 @@ class Encoder(keras.Model):
             **options: as for the constructor, such as layout or dtype.
 
         Raises:
-            UserError: the checkpoint is missing or damaged, or as `Tokenizer.with_tokens`.
+            UserError: the checkpoint is missing or damaged; or as for `Tokenizer.with_tokens`.
         """
         checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
         checkpoint = with_tokens(checkpoint, add_tokens)
@@ -426,7 +426,7 @@ class Encoder(keras.Model):
         return encoder
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises UserError: a SavedModel of an encoder is made of its checkpoint."""
+        """Raises UserError: an encoder is exported from its checkpoint, not from here."""
         raise UserError(
             "an Encoder is exported from a checkpoint; run bert-tf export CHECKPOINT --out DIR "
             "--kind embedding (strings to vectors) or --kind hub (preprocessor and encoder for "
@@ -435,7 +435,7 @@ class Encoder(keras.Model):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of `sequence_output`, which `summary` shows where the encoder is a layer."""
+        """The shape of `sequence_output`, which `summary` shows if the encoder is a layer."""
         return (None, None, self.config.output_size)
 
     def copied(self, **changes: Any) -> "Encoder":
@@ -484,7 +484,7 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    whole = {}  # Keras would round floating-point ids to the precision that it computes in
+    whole = {}  # Keras would round floating-point ids to its compute precision
     for name, value in inputs.items():
         kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
         whole[name] = value if "int" in kind else keras.ops.cast(value, "int32")

@@ -23,7 +23,7 @@ class Linear(keras.layers.Layer):
     on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
     """
 
-    # Gives what an adapter adds to x @ kernel (`bert_tf.training.adapter`), from x and `training`.
+    # An adapter's term for x @ kernel, from x and `training`; see `bert_tf.training.adapter`.
     update: Callable[[tf.Tensor, bool], tf.Tensor] | None = None
 
     def __init__(
@@ -213,7 +213,7 @@ class LayerNorm(keras.layers.Layer):
         return _normalized_sum(x, residual, gamma, beta, self.epsilon, self.compute_dtype)
 
     def _fused(self, x: tf.Tensor, residual: tf.Tensor | None) -> tf.Tensor:
-        """The same, in the dtype of x, in a form that TensorFlow's graph optimizer recognizes.
+        """As `call`, in the dtype of x, in a form that TensorFlow's graph optimizer recognizes.
 
         The optimizer fuses the `add_n` into the product before it, and replaces the other
         operations by one `_MklLayerNorm`, which computes in float32. This requires exactly these
@@ -244,7 +244,7 @@ def _normalized_sum(
     dtype: str,
 ) -> tf.Tensor:
     x = tf.cast(x, tf.float32)
-    if residual is not None:  # rounded to bfloat16, a sum has a quarter more error
+    if residual is not None:  # in float32, since a sum in bfloat16 has a quarter more error
         x += tf.cast(residual, tf.float32)
     # Forward and backward, this is a third faster than tf.nn.moments with
     # tf.nn.batch_normalization, which subtract the mean twice.
@@ -255,7 +255,7 @@ def _normalized_sum(
 
 @functools.lru_cache
 def _compiled(epsilon: float, dtype: str, dropped: int) -> Callable[..., tf.Tensor]:
-    """(x, residual, gamma, beta), and words if any are dropped -> their normalized sum."""
+    """(x, residual, gamma, beta), and words if there is dropout -> the normalized sum."""
 
     def function(
         x: tf.Tensor,

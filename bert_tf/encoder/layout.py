@@ -4,9 +4,9 @@ Everything in BERT but attention works on each token by itself. The layers there
 flat, as [tokens, hidden]: matrix product, bias and GELU then fuse into one kernel, and padding can
 be left out. Attention asks the layout for rows again.
 
-`UnpaddedLayout` keeps the real tokens, and as much padding as makes their number a round one; its
-shapes depend on the data. `PaddedLayout` keeps every position; its shapes are static, which XLA and
-TPUs need. Both give the same numbers.
+`UnpaddedLayout` keeps the real tokens, and just enough padding to round their number up; its shapes
+depend on the data. `PaddedLayout` keeps every position; its shapes are static, which XLA and TPUs
+need. Both give the same numbers.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class PaddedLayout:
         return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
 
     def to_rows(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, ...] -> [batch, row_len, ...], with anything finite at padding."""
+        """[tokens, ...] -> [batch, row_len, ...], with arbitrary finite values at padding."""
         return tf.reshape(self._spread(tokens), [self._batch, self._row_len, *tokens.shape[1:]])
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
@@ -57,7 +57,7 @@ class PaddedLayout:
         return tf.gather(tf.reshape(self.key_mask, [-1]), self._in_order(positions))
 
     def _indices(self, positions: tf.Tensor) -> tf.Tensor:
-        """Which of the flat tokens stand at places: int [batch, n] -> int32 [batch * n]."""
+        """The indices of the flat tokens at places: int [batch, n] -> int32 [batch * n]."""
         return self._in_order(positions)
 
     def _in_order(self, positions: tf.Tensor) -> tf.Tensor:
@@ -73,7 +73,7 @@ class PaddedLayout:
 
 
 class UnpaddedLayout(PaddedLayout):
-    """The tokens whose mask is non-zero, row after row, and hardly more."""
+    """The tokens whose mask is non-zero, row after row, and a little padding."""
 
     def __init__(self, input_mask: tf.Tensor):
         super().__init__(input_mask)
@@ -83,7 +83,7 @@ class UnpaddedLayout(PaddedLayout):
         self._row_len = _rounded_up(longest)
         self.key_mask = self._fit(self.key_mask, self._row_len)
         kept = tf.reshape(self.key_mask, [-1])
-        # As much padding is kept as rounds the number of tokens up, too.
+        # Some padding is kept, so that the number of tokens is a round one, too.
         count = tf.reduce_sum(tf.cast(kept, tf.int32))
         padding = tf.cumsum(1 - tf.cast(kept, tf.int32))
         kept = tf.logical_or(kept, padding <= _rounded_up(count) - count)
@@ -144,7 +144,7 @@ class UnpaddedLayout(PaddedLayout):
     def _once(
         self, index: Callable[[int, int], tf.Tensor], num_heads: int, parts: int
     ) -> tf.Tensor:
-        """What `index` gives, computed once for all layers of a graph."""
+        """The result of `index`, computed once for all layers of a graph."""
         # Otherwise these operations would be a third of the graph of an export, and slow to load.
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         key = index.__name__, num_heads, parts, graph
@@ -153,8 +153,8 @@ class UnpaddedLayout(PaddedLayout):
         return self._known[key]
 
     def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
-        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there."""
-        # The vectors of a token follow each other, those of the first part's heads first.
+        """int32 [parts, batch, num_heads, row_len]: the index of the vector at each place."""
+        # The vectors of a token follow each other, beginning with those of the first part's heads.
         token = tf.reshape(self._tokens, [1, self._batch, 1, self._row_len])
         vector = tf.reshape(tf.range(parts * num_heads), [parts, 1, num_heads, 1])
         return token * (parts * num_heads) + vector
@@ -183,9 +183,9 @@ class UnpaddedLayout(PaddedLayout):
 
 TokenLayout = PaddedLayout | UnpaddedLayout
 
-# oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
-# length takes with a small model. With round numbers there are few shapes: sixteen for each power
-# of two, so rounding up adds at most a sixteenth.
+# oneDNN makes a kernel for every new shape. This is a sixth of the time that a small model takes
+# for a question of a new length. With round numbers there are few shapes: sixteen for each power of
+# two, so rounding up adds at most a sixteenth.
 _ROUND_NUMBERS = [*range(1, 16), *(n << power for power in range(26) for n in range(16, 32))]
 
 
@@ -198,7 +198,7 @@ def _rounded_up(number: tf.Tensor) -> tf.Tensor:
 def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
     """`x` at `index`, where the gradient of `x` is a gather too."""
 
-    # It avoids the slow segment sum that TensorFlow would use for a general gather.
+    # This gradient avoids the slow segment sum that TensorFlow would use for a general gather.
     @custom_gradient
     def gather(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return tf.gather(x, index), gradient

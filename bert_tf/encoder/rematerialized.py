@@ -58,20 +58,20 @@ def _computed_again(compute: Callable[..., tf.Tensor]) -> Callable[..., tf.Tenso
 
 
 def drawn_once(draw: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """What `draw` gives; in a block that is computed again, what it gave the first time."""
+    """The result of `draw`; when a block is computed again, the result of the first time."""
     seeds = _seeds.get()
     return draw() if seeds is None else seeds.next(draw)
 
 
 class _Seeds:
-    """What the dropouts of a block have drawn."""
+    """The seeds that the dropouts of a block have drawn."""
 
     def __init__(self) -> None:
         self._drawn: list[tf.Tensor] = []
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Within this context the block is computed, from its first draw on."""
+        """A context in which the block is computed; its draws begin with the first one."""
         self._place = 0
         token = _seeds.set(self)
         try:

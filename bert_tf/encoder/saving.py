@@ -1,4 +1,4 @@
-"""How models are described in files: which layers are frozen, and which factories made them."""
+"""The description of models in files: which layers are frozen, and which factories made them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -30,7 +30,7 @@ def freeze(layer: keras.Layer, paths: Iterable[str]) -> None:
 
 
 def _below(layer: keras.Layer) -> list[keras.Layer]:
-    """The layers directly below that have weights; the names of others change."""
+    """The layers directly below that have weights; the names of layers without weights change."""
     return [each for each in layers_below(layer, recursive=False) if each.weights]
 
 
@@ -46,7 +46,7 @@ def registered_name(factory: Any) -> str:
 
 
 def registered(name: str, custom_objects: Any = None) -> Any:
-    """What is registered with Keras under a name, or else listed in `custom_objects`."""
+    """The object that is registered with Keras under a name, or listed in `custom_objects`."""
     factory = keras.saving.get_registered_object(name, custom_objects)
     if factory is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""`bert-tf inspect`: one page that shows what a model looks at, and how far it can be believed."""
+"""`bert-tf inspect`: one page that shows what a model looks at, and how far it can be trusted."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +68,7 @@ def inspect(
             looks=looks,
             about_dev=about_dev,
             sections=sections,
-            # The script that alone may run on the page, as its Content-Security-Policy names it.
+            # The page's Content-Security-Policy allows only this script to run.
             script_hash=content_hash("bert_tf/templates/parts.js", "bert_tf/interpret/viewer.js"),
         )
         file.write(page)
@@ -77,7 +77,7 @@ def inspect(
 
 
 def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, list[PageSection]]:
-    """What is said of the dev data, "" where there are none, and the sections about them."""
+    """A sentence about the dev data, "" if there are none, and the sections about them."""
     subject = pictures.subject
     if subject.task is None:
         return "", pictures.among_texts(marks)

@@ -1,4 +1,4 @@
-"""Charts and tables of the page, from numbers alone; what they look like is in charts.html."""
+"""Charts and tables of the page, from numbers alone; charts.html decides what they look like."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from markupsafe import Markup
 from bert_tf.templates import COLOURS, macros
 
 _TEMPLATE = macros("bert_tf/interpret/charts.html")
-# A number as an answer; a table with a heading, and a name and numbers in each row, where NaN is a
-# dash; and names with counts, int [classes given, classes predicted].
+# A number as an answer; a table with a heading, and a name and numbers in each row (NaN is a dash);
+# and a table of confusions, from names and int [classes given, classes predicted].
 score, table, confusion_table = _TEMPLATE.score, _TEMPLATE.table, _TEMPLATE.confusions
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
 
 
 class Frame(NamedTuple):
-    """A rectangle of pixels for points of two numbers: float [2] are those at its corners."""
+    """A rectangle of pixels for points of two numbers; its corners are at `low` and `high`."""
 
     low: np.ndarray
     high: np.ndarray
@@ -85,7 +85,7 @@ def scatter(
 
 
 def colours_of(many: int) -> list[str]:
-    """So many different colours."""
+    """`many` different colours."""
     if many <= len(COLOURS):
         return list(COLOURS[:many])
     return [f"hsl({360 * i // many} 70% 42%)" for i in range(many)]
@@ -98,7 +98,7 @@ def between(share: float) -> str:
 
 
 def reliability(counts: np.ndarray, confidence: np.ndarray, accuracy: np.ndarray) -> Markup:
-    """How often predictions are right over how sure they are, and how many there are: [bins]."""
+    """The accuracy of predictions against their confidence, and their number, each [bins]."""
     frame = Frame(np.zeros(2), np.ones(2), 300, 300)
     bins, share = len(counts), counts / max(counts.max(), 1)
     drawn = [

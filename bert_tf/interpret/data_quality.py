@@ -1,4 +1,4 @@
-"""`bert-tf check`: what is odd in the data of a fine-tuning, before it is trained."""
+"""`bert-tf check`: finds oddities in the data of a fine-tuning run before training."""
 
 import collections
 import contextlib
@@ -28,7 +28,7 @@ from bert_tf.templates import TEMPLATES
 from bert_tf.text import Tokenizer
 from bert_tf.text.word_counts import count_words_of_texts
 
-# What shows that a text was decoded or written wrongly.
+# Signs that a text was decoded or written wrongly.
 _ODD: dict[str, Callable[[str], Any]] = {
     "replacement characters (U+FFFD)": re.compile("\ufffd").search,
     "UTF-8 read as another encoding": re.compile("[\u00c2\u00c3][\x80-\xbf]|\u00e2\u20ac").search,
@@ -36,12 +36,12 @@ _ODD: dict[str, Callable[[str], Any]] = {
     "accents as separate characters": lambda text: not unicodedata.is_normalized("NFC", text),
     "empty texts": lambda text: not text.strip(),
 }
-# Rows and words that a line names, bars of a picture, and more tokens than any text has.
+# The most rows or words in a line, the most bars of a picture, and a length that no text reaches.
 _FIRST, _BARS, _LONGEST = 3, 20, 2**16
 
 
 def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
-    """Prints what is odd in the training and dev data of a run, and may write a page with pictures.
+    """Prints oddities in the training and dev data of a run, and may write a page with pictures.
 
     Args:
         config: the run's configuration. A dev file that is not there is left out.
@@ -64,9 +64,9 @@ def check(config: FinetuningRun, out: str | os.PathLike | None = None) -> None:
         logger.info(f"{out}: open it in a browser")
 
 
-# What it is, split, how many, of how many, some of them.
+# The finding, the split, the count, the total, and the places of some examples.
 _Line = tuple[str, str, int, int, str]
-# Title -> bar -> how many.
+# Title -> bar -> count.
 _Bars = dict[str, dict[str, int]]
 
 
@@ -126,7 +126,7 @@ def _keys(rows: Columns) -> list[str]:
 
 
 def _odd(rows: Columns) -> dict[str, dict[int, str]]:
-    """What a file shows by itself: finding -> row -> what is printed after the place of the row."""
+    """Findings in one file: finding -> row -> the text that is printed after the row's place."""
     first: dict[str, int] = {}
     pairs = ((row, first.setdefault(key, row)) for row, key in enumerate(_keys(rows)))
     again = {row: other for row, other in pairs if row != other}
@@ -141,7 +141,7 @@ def _odd(rows: Columns) -> dict[str, dict[int, str]]:
 
 
 def _leaks(rows: Columns, train: Columns) -> dict[str, dict[int, str]]:
-    """Rows that training sees, and rows that are almost the same as one; as `_odd`."""
+    """Rows that are also in the training data, exactly or almost; in the form of `_odd`."""
     from sklearn import config_context
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.neighbors import NearestNeighbors
@@ -170,7 +170,7 @@ def _lengths(rows: Columns, task: Task, tokenizer: Tokenizer) -> np.ndarray:
     sizes = EncoderConfig(tokenizer.vocab_size, 2, 24, 1, 2, max_position_embeddings=_LONGEST)
     whole = task.of_trial(task.config.model_copy(update={"train": train}))
     examples = whole.model(Encoder(sizes), tokenizer).examples(rows)
-    if isinstance(examples, NumberedTexts):  # which are read alone
+    if isinstance(examples, NumberedTexts):  # each text is an input of its own
         return examples.encoded.lengths[examples.groups].max(axis=1)
     return examples.lengths
 

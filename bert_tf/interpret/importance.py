@@ -1,10 +1,10 @@
 """What each token adds to an output: integrated gradients.
 
 Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017, arXiv
-1703.01365). The gradient is integrated along the straight path from a blank input to the real one,
-in the vectors that leave the embeddings, and multiplied with the way. The values of all tokens add
-up to what the output changes by, which shows how good the integral is. The blank input has [MASK]
-for every piece, which BERT takes for "some word"; it has never seen the paper's zero vector.
+1703.01365). The gradient at the output of the embeddings is integrated along the straight path from
+a blank input to the real one, and multiplied by the difference of the two. The values of all tokens
+add up to the change of the output, which shows how exact the integral is. The blank input has
+[MASK] for every piece, which BERT takes for "some word"; BERT never saw the paper's zero vector.
 """
 
 import contextlib

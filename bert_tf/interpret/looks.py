@@ -30,7 +30,7 @@ class AttentionMaps(NamedTuple):
 class Explanation(NamedTuple):
     """One input of the encoder: where the heads look, and what its tokens add to an output.
 
-    In a notebook it is shown as a picture. A model without a single output explains nothing. The
+    In a notebook it is shown as a picture. `explained` is empty without an output to explain. The
     offsets, int [tokens, 2], are the characters that each token stands for; -1 for [CLS] and [SEP].
     """
 
@@ -47,7 +47,7 @@ class Explanation(NamedTuple):
 
     @property
     def importance(self) -> np.ndarray:
-        """float32 [tokens]: what each token adds to it (integrated gradients); 0 without one."""
+        """float32 [tokens]: what each token adds to `output` (integrated gradients), or zeros."""
         return self.explained[0].values if self.explained else np.zeros(len(self.tokens), "f4")
 
     @property
@@ -62,7 +62,7 @@ class Explanation(NamedTuple):
 
     @property
     def maps(self) -> dict[str, Any]:
-        """The attention as viewer.js reads it: 16 bits a probability, which is right to 1e-5."""
+        """The attention as viewer.js reads it: 16 bits per probability, accurate to 1e-5."""
         probabilities = self.attention
         numbers = np.rint(probabilities * (2**16 - 1)).astype("<u2")
         return {

@@ -30,7 +30,7 @@ class Pictures(ABC):
     """
 
     accepted: tuple[tuple[str, ...], ...]
-    # What packs texts, unless they are cut into windows.
+    # Packs texts, unless they are cut into windows.
     _preprocess: Preprocessor
 
     def __init__(self, subject: Subject):
@@ -47,7 +47,7 @@ class Pictures(ABC):
         """What the model says of a text, and why."""
 
     def explain(self, row: Row) -> Explanation | list[Explanation]:
-        """What can be seen of a text; of one in several windows, or of several texts, a list."""
+        """The explanation of a row; a list for several texts, or for several windows of a text."""
         found = self.look(row).inputs
         return found[0] if len(found) == 1 else list(found)
 
@@ -89,7 +89,7 @@ class EncoderPictures(Pictures):
     """Pictures of an `Encoder` without a task: attention, and its texts in one plane."""
 
     accepted: tuple[tuple[str, ...], ...] = (("text",), ("text_a", "text_b"))
-    # What a point is.
+    # What a point stands for.
     note = sections.MEAN_NOTE
 
     def __init__(self, subject: Subject):
@@ -110,7 +110,7 @@ class EncoderPictures(Pictures):
         return Markup()
 
     def vector(self, inputs: Inputs) -> np.ndarray:
-        """float32 [hidden]: where one input [1, tokens] is among the texts."""
+        """float32 [hidden]: the point of one input [1, tokens] among the texts."""
         encoder = self.subject.encoder
         encoded = encoder.encode(inputs, training=False)
         return mean(encoder, encoded, inputs["input_mask"])[0].numpy()

@@ -41,7 +41,7 @@ class Subject:
         model: a task model, or the encoder.
         encoder: the encoder in it.
         tokenizer: its tokenizer.
-        most_tokens: how many tokens of an input the attention is of.
+        most_tokens: the most tokens of an input whose attention is computed.
     """
 
     path: str
@@ -61,10 +61,10 @@ class Subject:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Subject":
-        """What is at `path`: what `bert_tf.load` opens, or the encoder of any other checkpoint.
+        """The model at `path`, as `bert_tf.load` opens it, or the encoder of another checkpoint.
 
         Raises:
-            UserError: there is nothing of the kind, it is damaged, or it reads windows.
+            UserError: there is no such model, it is damaged, or it reads windows.
         """
         # Path.is_file raises an error for a name that is too long; the reader explains it.
         is_run = os.path.isfile(fetched(path, without=native.CHECKPOINTS) / CONFIG_FILE)
@@ -82,7 +82,7 @@ class Subject:
 
     @property
     def family(self) -> TaskFamily | None:
-        """The family of the model; None of a bare encoder."""
+        """The family of the model; None for a bare encoder."""
         return registry.family_of_class(type(self.model))
 
     @property
@@ -108,7 +108,7 @@ class Subject:
         return next(iter(self._task_of_run.files("dev").values()))
 
     def read_dev(self) -> Any:
-        """The rows of these data.
+        """The rows of the dev data.
 
         Raises:
             UserError: they cannot be read.
@@ -127,7 +127,7 @@ class Subject:
         """What can be seen of one input of the encoder.
 
         Args:
-            title: what it is, where a text has several inputs.
+            title: the name of the input, if a text has several.
             inputs: each int32 [1, tokens], without padding.
             explained: what its tokens add to outputs.
             focus: the place around which tokens are shown, if there are too many for the page.

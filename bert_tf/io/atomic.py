@@ -1,4 +1,4 @@
-"""Writing what must survive a crash.
+"""Writing files that must survive a crash.
 
 Every file of a run is written under a temporary name in the same folder, flushed to the disk and
 then renamed, so that a reader sees either the old content or the new one, never half of it.
@@ -33,9 +33,9 @@ def atomic_path(
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
-    is new, appears in one move. A folder that replaces another takes two. What is remote is stored
-    before that, see `bert_tf.io.remote`. What killed processes have begun in the folder of `path`
-    is cleared first.
+    is new, appears in one move. A folder that replaces another takes two. Remote files are stored
+    before that, see `bert_tf.io.remote`. Unfinished files of killed processes in the folder of
+    `path` are removed first.
 
     A file (`is_file`) never replaces a folder. If `is_new`, nothing may be replaced: of two
     processes that write at once, one fails.
@@ -70,7 +70,7 @@ def atomic_path(
                     os.rename(new, path)
                 else:
                     os.replace(new, path)
-            with contextlib.suppress(PermissionError):  # a folder may be one to write in alone
+            with contextlib.suppress(PermissionError):  # the folder may be write-only
                 _flush(path.parent)
 
 
@@ -82,7 +82,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def is_stream(path: str | os.PathLike) -> bool:
-    """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
+    """Whether there is a device or a pipe at `path`, or a link to one, such as /dev/stdout."""
     is_plain = os.path.isfile(path) or os.path.isdir(path)
     return os.path.exists(path) and (Path(path).absolute().parent == _DEVICES or not is_plain)
 
@@ -97,15 +97,15 @@ def remove_folder(path: str | os.PathLike) -> None:
 
 
 def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool:
-    """Removes what killed processes have begun in `folder`; a folder half replaced comes back. What
-    a living process is writing stays; the result says whether one is writing `name`.
+    """Removes unfinished files of killed processes from `folder`, and restores half-replaced
+    folders. Files of living processes stay; returns whether one of these is writing `name`.
     """
     is_being_written = False
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
         named = _SCRATCH.fullmatch(scratch.name)
         if named is None:
             continue
-        # A process may be just done with it, or it may be another user's.
+        # Its process may just have removed it, or it may belong to another user.
         with contextlib.suppress(FileNotFoundError, PermissionError), locked(scratch) as held:
             is_being_written |= held is False and named[1] == name
             if held:
@@ -115,11 +115,11 @@ def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> bool
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike) -> Iterator[bool | None]:
-    """Holds a lock on a file or a folder, which ends with the process however that ends.
+    """Holds a lock on a file or a folder. It ends with the process, however the process ends.
 
     Yields True if this process holds the lock, False if another does, and None on a file system
-    without locks. On a network file system only a lock on a file, opened for writing as here, is
-    one for other machines too (flock(2), "NFS details").
+    without locks. On a network file system only a lock on a file that is opened for writing, as
+    here, also holds for other machines (flock(2), "NFS details").
     """
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
     held: bool | None = True
@@ -143,7 +143,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 @contextlib.contextmanager
 def text_file(path: str | os.PathLike) -> Iterator[TextIO]:
-    """A UTF-8 file that appears at `path` in the end; what forbids it is noticed at the start."""
+    """A UTF-8 file that appears at `path` at the end; obstacles are noticed at the start."""
     with (
         atomic_path(path, is_file=True) as new,
         open(new, "w", encoding="utf-8", newline="\n") as file,
@@ -156,12 +156,12 @@ def make_folder(path: str | os.PathLike) -> None:
     with explained(path):
         try:
             Path(path).mkdir(parents=True, exist_ok=True)
-        except FileNotFoundError as error:  # what /proc answers, which takes no folders
+        except FileNotFoundError as error:  # raised in /proc, which takes no folders
             raise cannot_write(path, error) from error
 
 
 def _move(new: Path, path: Path) -> None:
-    """Moves a file or a folder to `path`, where nothing may be."""
+    """Moves a file or a folder to `path`, where nothing may exist."""
     move = os.rename if new.is_dir() else os.link  # both fail if there is something in the way
     try:
         move(new, path)
@@ -176,10 +176,10 @@ def _taken(path: Path) -> UserError:
 
 
 def _scratch(path: Path) -> Path:
-    """A new temporary folder for what is to be at `path`."""
+    """A new temporary folder for the file or folder that will be at `path`."""
     try:
         return Path(tempfile.mkdtemp(_UNFINISHED, f".{path.name}.", path.parent))
-    except FileNotFoundError as error:  # what /proc answers, which takes no folders
+    except FileNotFoundError as error:  # raised in /proc, which takes no folders
         raise cannot_write(path, error) from error
 
 
@@ -197,7 +197,7 @@ def _scratch_of_mine(path: Path) -> Iterator[Path]:
 
 
 def _discard(scratch: Path, path: Path) -> None:
-    """Removes a temporary folder; what it was to replace goes back, if nothing has replaced it."""
+    """Removes a temporary folder; puts back what it was to replace, if nothing has replaced it."""
     old = _aside(scratch, path)
     if old.is_dir() and not path.exists():
         os.rename(old, path)

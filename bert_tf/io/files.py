@@ -1,7 +1,7 @@
-"""Reading what users give.
+"""Reading files that users give.
 
-What is at a path is checked before it is opened: opening a pipe waits until somebody writes to it,
-and a device may have no end. Each reader says how many bytes it reads at most.
+A path is checked before it is opened: opening a pipe waits until somebody writes to it, and a
+device may have no end. Each reader says how many bytes it reads at most.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def read_text(path: str | os.PathLike, what: str = "file", most: int = SMALL) ->
 
 
 def ending(path: str | os.PathLike) -> str:
-    """What a name ends in: "tsv" for a.tsv and for a.tsv.gz."""
+    """The ending of a name: "tsv" for a.tsv and for a.tsv.gz."""
     return os.path.basename(path).removesuffix(".gz").rpartition(".")[2]
 
 
@@ -101,7 +101,7 @@ def checksum(path: str | os.PathLike) -> str:
 
 
 def lines_of(content: BinaryIO | io.BufferedIOBase, name: str) -> Iterator[bytes]:
-    """The lines of an opened file. Raises UserError if one is too long, as that of a device is."""
+    """The lines of an opened file. Raises UserError if one is too long, as in a device."""
     for line in iter(lambda: content.readline(_LONGEST_LINE + 1), b""):
         if len(line) > _LONGEST_LINE:
             raise UserError(f"{name} has a line of more than {_LONGEST_LINE:,} bytes; divide it")

@@ -1,7 +1,7 @@
-"""Locks on what is in buckets: objects that name the process that writes there and renews them.
+"""Locks on files in buckets: objects that name the process that writes there and renews them.
 
-A process of this machine that is gone has lost its lock at once. A process of another machine has
-lost its lock if it has not renewed it for a minute.
+A process of this machine loses its lock as soon as it ends. A process of another machine loses its
+lock if it has not renewed it for a minute.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.remote import lock_of, remote_of
 from bert_tf.io.stores import Store
 
-# Seconds between two renewals, after which a lock counts as lost, and between two readings of the
-# lock of another process.
+# Seconds between two renewals, seconds without a renewal after which a lock counts as lost, and
+# seconds between two readings of another process's lock.
 RENEWED, ABANDONED, _LOOKS = 20.0, 60.0, 2.0
 
 
@@ -95,7 +95,7 @@ class _Lock:
                 is_lost = time.monotonic() - since >= ABANDONED
             if found is None or is_lost:
                 taken = self._store.write(self._key, self._content(), found and found.tag)
-                # A store that knows no conditions lets the last of two writers win.
+                # In a store without conditional writes, the last of two writers wins.
                 if taken and self._is_mine():
                     if found is not None:
                         logger.info(f"{self.of}: taking over the lock of {who}, which is gone")
@@ -121,8 +121,8 @@ _held: list[_Lock] = []
 
 @contextlib.contextmanager
 def held(path: Path, is_folder: bool = False) -> Iterator[None]:
-    """Holds the lock on what is at a remote `path`, unless one around it is held. The lock on a run
-    is in its folder (`is_folder`), that on something new next to it.
+    """Holds the lock on a remote `path`, unless this process holds one on a folder around it. The
+    lock on a run is in its folder (`is_folder`); the lock on something new is next to it.
     """
     place = path / ".lock" if is_folder else lock_of(path)
     remote = remote_of(place)
@@ -155,6 +155,6 @@ def _started(process: Any) -> str:
 
 
 def _machine() -> str:
-    """What differs between machines, their starts, and containers with numbers of their own."""
+    """A name that differs between machines, their starts, and containers with their own pids."""
     start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     return f"{socket.gethostname()}/{start}/{os.readlink('/proc/self/ns/pid')}"

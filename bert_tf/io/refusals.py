@@ -25,7 +25,7 @@ _REFUSED = (
 
 
 # A disk with fewer free bytes counts as full if TensorFlow fails: some of its writers do not report
-# that a file was cut, and its readers then do.
+# that a file was cut, so that only its readers fail.
 _LEAST_FREE = 2**20
 
 
@@ -43,7 +43,7 @@ def explained(path: str | os.PathLike | None = None) -> Iterator[None]:
 
 
 def refusal(error: Exception, path: str | os.PathLike | None = None) -> UserError | None:
-    """What to report of an error in writing `path`, or temporary files; None for other errors."""
+    """The error to report if writing `path`, or temporary files, failed; None for other errors."""
     if isinstance(error, FileNotFoundError) and "usable temporary directory" in str(error):
         return UserError(f"{error.strerror}; set TMPDIR to a folder that can be written")
     temporary = Path(tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp").absolute()
@@ -99,7 +99,7 @@ def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether the system does not allow a file to be opened, of Python's errors or TensorFlow's."""
+    """Whether an error of Python or TensorFlow means that the system refuses to open a file."""
     names = ("PermissionDeniedError", "FailedPreconditionError")
     if isinstance(error, OSError):
         return error.errno in _REFUSED

@@ -37,12 +37,12 @@ _MARKERS = re.compile(
 # The bytes of the pieces in which files are fetched, and how many pieces and files at a time.
 _PIECE, _AT_ONCE = 2**23, 4
 _LARGE = 2**27  # downloads of more bytes are printed
-_BELIEVED = 3.0  # seconds for which what a store said is believed
-# How often a folder is read again that changes while it is read.
+_BELIEVED = 3.0  # seconds for which an answer of a store counts as current
+# How often a folder is read again if it changes while it is read.
 _TRIES = 5
 _GIGABYTES = 50.0
 
-_asked: dict[Path, float] = {}  # what was asked about, and when
+_asked: dict[Path, float] = {}  # when a store was last read for a place
 # The file in which a process, or one that it was forked from, notes the copies that it uses.
 _users: dict[tuple[int, Path], TextIO] = {}
 
@@ -53,7 +53,7 @@ def is_remote(path: str | os.PathLike) -> bool:
 
 
 def local_path(path: str | os.PathLike) -> Path:
-    """The place of the local copy of an address, whether it is there or not; others as they are."""
+    """The path of the local copy of an address, even if it is missing; other paths as they are."""
     match = _ADDRESS.fullmatch(os.fspath(path))
     if match is None:
         return Path(path)
@@ -71,10 +71,10 @@ def local_path(path: str | os.PathLike) -> Path:
 def fetched(path: str | os.PathLike, without: str | None = None, is_file: bool = False) -> Path:
     """The local copy of an address, brought up to date; other paths as they are.
 
-    The path is that of a file, a folder, or a glob of files. If nothing is there, nothing is there
-    locally. The files in folders named `without` are fetched when they are read; until then only
-    the folders are there. With `is_file` only a file is fetched; of a folder there is only the
-    folder itself.
+    The path is that of a file, a folder, or a glob of files. If nothing is at the address, there is
+    no local copy either. The files in folders named `without` are fetched when they are read; until
+    then only the folders are there. With `is_file` only a file is fetched; of a folder only the
+    folder itself is made.
     """
     place = local_path(path)
     remote = remote_of(place)
@@ -113,7 +113,7 @@ def exists(path: str | os.PathLike) -> bool:
     found = store.info(key)
     if found is None or found.tag or any(map(_is_marker, store.find(key))):
         return found is not None
-    # What a killed process has left next to its lock is nothing.
+    # Incomplete files that a killed process has left next to its lock do not count.
     return store.info(lock_of(Path(key)).as_posix()) is None
 
 
@@ -133,7 +133,7 @@ def lock_of(place: Path) -> Path:
 
 @contextlib.contextmanager
 def published(new: Path, path: Path) -> Iterator[None]:
-    """Stores the file or folder `new` as the remote `path`; the block then moves it to the copy.
+    """Stores the file or folder `new` as the remote `path`; the block then makes it the local copy.
     What cannot be stored is kept in a local folder, which the UserError names.
     """
     remote = remote_of(path)
@@ -168,7 +168,7 @@ def remove(path: Path) -> None:
 
 
 def clear_unstored(folder: Path, prefix: str) -> None:
-    """Removes what killed processes have stored of folders in a remote one with such names."""
+    """Removes incomplete folders of killed processes, with names like this, from a remote one."""
     remote = remote_of(folder)
     if remote is not None:
         store, key = remote
@@ -178,7 +178,7 @@ def clear_unstored(folder: Path, prefix: str) -> None:
 
 
 def synchronize(folder: Path) -> None:
-    """Stores the files of a remote folder that others than `atomic_path` have written, as logs."""
+    """Stores the files of a remote folder that `atomic_path` did not write, such as logs."""
     remote = remote_of(folder)
     if remote is None:
         return
@@ -192,17 +192,17 @@ def synchronize(folder: Path) -> None:
 
 
 def remote_of(place: Path) -> tuple[Store, str] | None:
-    """The store and the name of what `place` is the copy of; None of a local path."""
+    """The store, and the name of the object of which `place` is the copy; None for a local path."""
     text = os.fspath(place)
     for start, address in ADDRESSES.items():
-        # What is being written is of this process alone.
+        # Unfinished files belong to this process alone.
         if text.startswith(start) and ".unfinished" not in text:
             return store_of(address[:2]), text.removeprefix(start)
     return None
 
 
 def _is_believed(place: Path) -> bool:
-    """Whether a store has just been asked about a place, or about a folder that it is in."""
+    """Whether a store has just been read for a place, or for a folder that it is in."""
     now = time.monotonic()
     return any(now - _asked.get(each, -_BELIEVED) < _BELIEVED for each in (place, *place.parents))
 
@@ -216,7 +216,7 @@ def _fetch_all(
     listed: dict[str, Found] | None = None,
 ) -> None:
     """Fetches what `find` lists below `root`, until it lists the same before and after. If it lists
-    all of a folder, what else was fetched there is removed.
+    all of `folder`, other copies there are removed.
     """
     listed = find() if listed is None else listed
     for _ in range(_TRIES):
@@ -239,14 +239,14 @@ def _fetch_all(
 
 
 def _fetch(store: Store, key: str, place: Path, found: Found) -> bool:
-    """Brings the copy of one object up to date; returns whether it was not."""
+    """Brings the copy of one object up to date; returns whether it was out of date."""
     note = _Note.of(place)
     if found.size > _LARGE and note.read().get("tag") != found.tag:
         logger.info(f"{place}: fetching {found.size / 1e9:.1f} GB")
     with note.locked():
         known = note.read()
         if place.is_file() and known.get("tag") == found.tag:
-            # What this machine has added since is newer, as that of a log.
+            # Content that this machine has added since, as to a log, is newer.
             os.utime(note.path)
             return False
         part = _cache() / "parts" / note.path.name
@@ -317,7 +317,7 @@ def _visible(found: dict[str, Found], key: str) -> dict[str, Found]:
 
 
 def _drop(place: Path, unless: Found | None = None) -> None:
-    """Removes the copy of an object that is gone, or is another one than `unless`."""
+    """Removes the copy of an object that is gone, or that differs from `unless`."""
     note = _Note.of(place)
     known = note.read()
     if known and (unless is None or known["tag"] != unless.tag) and note.is_of(place):
@@ -326,7 +326,7 @@ def _drop(place: Path, unless: Found | None = None) -> None:
 
 
 def _drop_others(folder: Path, places: Collection[Path]) -> None:
-    """Removes the copies in a folder of objects that are gone, and folders that are empty then."""
+    """Removes copies in a folder whose objects are gone, and then the empty folders."""
     there = {*places, *(above for each in places for above in each.parents)}
     for path in sorted(folder.rglob("*"), reverse=True):
         if path in there or _is_hidden(path.relative_to(folder).as_posix()):
@@ -346,7 +346,7 @@ def _remove_local(path: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Note:
-    """What is known of a copy when it was written; the note's own time is the copy's last use."""
+    """What was known of a copy when it was written; the note's own time is the copy's last use."""
 
     path: Path
 
@@ -416,7 +416,7 @@ def _in_use() -> set[str]:
 
 
 def _evict() -> None:
-    """Removes copies that were used longest ago, while all take more space than the cache has."""
+    """Removes the least recently used copies until all copies fit into the size of the cache."""
     given = os.environ.get("BERT_TF_CACHE_GB", str(_GIGABYTES))
     try:
         limit = float(given) * 1e9
@@ -439,7 +439,7 @@ def _evict() -> None:
 
 
 def cache_folder() -> Path:
-    """The folder of what can be made again: BERT_TF_CACHE, or by default ~/.cache/bert_tf."""
+    """The folder of files that can be made again: BERT_TF_CACHE, or by default ~/.cache/bert_tf."""
     own = os.environ.get("BERT_TF_CACHE")
     of_user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(own) if own else Path(of_user) / "bert_tf"

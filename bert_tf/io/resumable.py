@@ -1,4 +1,4 @@
-"""Writing a large file piece by piece, so that the work goes on after the process was killed."""
+"""Writing a large file piece by piece, so that the work can continue if the process is killed."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ class Unfinished:
         handle.seek(size)
 
     def append(self, piece: bytes, done: int) -> None:
-        """Writes the next piece onto the disk, and notes that so much of the work is done."""
+        """Writes the next piece onto the disk, and notes how much of the work is `done`."""
         self._handle.write(piece)
         self._handle.flush()
         os.fsync(self._handle.fileno())
@@ -35,7 +35,7 @@ class Unfinished:
         os.replace(new, self._state)
 
     def _progress(self) -> tuple[int, int]:
-        """How much of the same work is done, and the bytes that this has taken; otherwise 0."""
+        """How much of the same work is done, and the bytes written for it; zeros for other work."""
         if not self._state.exists():
             return 0, 0
         try:

@@ -1,8 +1,8 @@
 """Calls of the object stores behind gs:// and s3://, by fsspec.
 
-The packages of the stores retry what fails now and then, some seconds long. `Store` tries again for
-half a minute more, and turns what stays into one sentence. Credentials and endpoints are those of
-the stores' own environment variables and files.
+The packages of the stores retry failed calls for some seconds. `Store` retries them for half a
+minute more, and turns an error that remains into one sentence. Credentials and endpoints are those
+of the stores' own environment variables and files.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ SCHEMES = {"gs": ("gcsfs.core", "gcs", _GOOGLE), "s3": ("s3fs", "s3", _AMAZON)}
 ENDPOINTS = {"gs": "STORAGE_EMULATOR_HOST", "s3": "AWS_ENDPOINT_URL"}
 _PART = 2**24  # the bytes of a part of an upload
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts
-_DOWN = 60.0  # seconds after which a store is waited for again that could not be reached
-_LONG = 4.0  # waits from here on are printed
-# The packages whose errors of the network are no OSErrors.
+_DOWN = 60.0  # seconds without retries after a store could not be reached
+_LONG = 4.0  # waits of this length or more are printed
+# The packages whose network errors are not OSErrors.
 _OF_NETWORK = ("aiohttp", "botocore", "fsspec", "gcsfs", "requests", "urllib3")
 # Errors of credentials. Google's and Amazon's packages have no common class for them.
 _REFUSALS = (
@@ -62,14 +62,14 @@ class Store:
 
     @property
     def _files(self) -> Any:
-        """fsspec's own cache makes it once for each process, also after a fork."""
-        # That of `gcsfs.core` reads and writes by HTTP alone. The class that the package exports
-        # looks for the kind of each bucket by gRPC, for a minute where an emulator has none.
+        """The file system; fsspec's own cache makes one per process, also after a fork."""
+        # The class of `gcsfs.core` uses only HTTP. The class that the package exports looks up the
+        # kind of each bucket by gRPC, which takes a minute on an emulator without gRPC.
         name = "GCSFileSystem" if self.scheme == "gs" else "S3FileSystem"
         return getattr(self._package, name)(use_listings_cache=False)
 
     def info(self, key: str) -> Found | None:
-        """What there is of that name; None if nothing is."""
+        """The object or folder of that name; None if there is none."""
         try:
             return self._found(self._tried(key, "info"))
         except FileNotFoundError:
@@ -110,8 +110,8 @@ class Store:
                 self._tried(key, "rm_file")
 
     def write(self, key: str, data: bytes, tag: str | None = None) -> bool:
-        """Stores a small object if what is there has this tag; with None, if nothing is there.
-        Returns whether it is stored.
+        """Stores a small object if the object that is there has this tag; with None, if there is no
+        such object. Returns whether it is stored.
         """
         try:
             if self.scheme == "s3":
@@ -129,7 +129,7 @@ class Store:
         except FileNotFoundError:
             if tag is None:
                 raise
-            return False  # what was to be replaced is gone
+            return False  # the object to replace is gone
         return True
 
     def _found(self, info: dict[str, Any]) -> Found:
@@ -141,7 +141,7 @@ class Store:
         return Found(int(info["size"]), str(tag), at)
 
     def _tried(self, key: str, method: str, *args: Any, **options: Any) -> Any:
-        """Calls a method of fsspec, again where the network fails; `key` is its first argument.
+        """Calls a method of fsspec, and again if the network fails; `key` is its first argument.
         FileExistsError means that a condition of a write does not hold.
         """
         address = f"{self.scheme}://{key}"
@@ -149,7 +149,7 @@ class Store:
             args = (*args, key)
         elif method != "call":
             args = (key, *args)
-        # Where nothing could be reached a moment ago, nobody waits again.
+        # If the store could not be reached a moment ago, this call does not wait.
         is_down = time.monotonic() - self._failed < _DOWN
         for wait in (None,) if is_down else (*_WAITS, None):
             try:
@@ -184,7 +184,7 @@ class Store:
                 time.sleep(wait)
 
     def _check_bucket(self, key: str, error: FileNotFoundError) -> None:
-        """Raises UserError if it is the bucket that is missing."""
+        """Raises UserError if the bucket itself is missing."""
         bucket = key.split("/")[0]
         said = (f"b/{bucket}/o", f"b/{bucket}", "bucket does not exist")
         if key == bucket or str(error).endswith(said):
@@ -196,8 +196,8 @@ class Store:
 def _is_refused(error: Exception) -> bool:
     if isinstance(error, PermissionError) or type(error).__name__ in _REFUSALS:
         return True
-    # An expired token is a bad request to Amazon, which says so without words where it is asked
-    # for the size of an object.
+    # Amazon reports an expired token as a bad request, and without a message if the request was for
+    # the size of an object.
     invalid = isinstance(error, OSError) and error.errno == errno.EINVAL
     return invalid or str(error).startswith("Forbidden") or getattr(error, "code", 0) in (401, 403)
 

@@ -21,7 +21,7 @@ from bert_tf.io.files import is_there, read_text
 VOCABULARY_FILE = "vocab.txt"
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# The greatest `longest_word`: more repetitions no regular expression of TensorFlow counts.
+# The greatest `longest_word`: TensorFlow's regular expressions cannot count more repetitions.
 LONGEST_WORD = 999
 _LISTS = ("added_tokens", "exact_tokens")  # the settings that are lists of strings
 
@@ -30,7 +30,7 @@ def _are_strings(values: Iterable[Any]) -> bool:
     return all(isinstance(each, str) and each.strip() for each in values)
 
 
-# Whether a value is one that the setting may have, and what it may have.
+# For each setting, a check of its value, and the allowed values in words.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "lower_case": (lambda value: isinstance(value, bool), "true or false"),
     "strip_accents": (
@@ -47,8 +47,8 @@ _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(_LISTS, (_are_strings, "strings that are not blank")),
 }
 
-# What does not count at the ends of a line. Other kinds of spaces are pieces of published
-# vocabularies.
+# The characters that are stripped from the ends of a line. Other kinds of spaces are pieces of
+# published vocabularies.
 _BLANKS = " \t\r"
 # The most bytes of a file. The largest published vocabulary of a BERT has 5 MB.
 _MOST = 2**24
@@ -82,7 +82,7 @@ class TokenizerSettings:
 
     @property
     def strips_accents(self) -> bool:
-        """`strip_accents`, or what it follows."""
+        """`strip_accents`, or `lower_case` if it is None."""
         return self.lower_case if self.strip_accents is None else self.strip_accents
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class TokenizerSettings:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], name: str) -> "TokenizerSettings":
-        """What `to_dict` made; `name` is what has the fields, for messages."""
+        """The settings from the fields of `to_dict`; messages call their source `name`."""
         known = [field.name for field in dataclasses.fields(cls)]
         for each in fields:
             if each not in known:
@@ -139,7 +139,7 @@ class TrainedPieces(tuple[str, ...]):
 def read_vocabulary(path: str | os.PathLike, of_model: bool = False) -> tuple[str, ...]:
     """The pieces of a file in the order of their ids; `of_model` they may be blank or repeated."""
     # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
-    # one, it stands in the published Chinese vocabulary.
+    # one; it is a piece of the published Chinese vocabulary.
     lines = read_text(path, "vocabulary", _MOST).removesuffix("\n").split("\n")
     if lines[0].startswith("\ufeff"):
         raise UserError(
@@ -170,7 +170,7 @@ def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
 def check_vocabulary(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "piece"
 ) -> tuple[str, ...]:
-    """The pieces, if they are distinct and hold the special tokens; `place` is the word for one."""
+    """The pieces, if they are distinct and hold the special tokens; messages call one a `place`."""
     if isinstance(pieces, TrainedPieces):
         return pieces
     pieces = tuple(pieces)
@@ -195,7 +195,7 @@ def check_vocabulary(
 def pieces_of_model(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "line"
 ) -> "TrainedPieces":
-    """The pieces of a trained model; what a file cannot hold, and no text gives, becomes blank."""
+    """A trained model's pieces; those that a file cannot hold, and no text gives, become blank."""
     kept = tuple("" if "\n" in each or each != each.strip(_BLANKS) else each for each in pieces)
     missing = [token for token in SPECIAL_TOKENS if token not in kept]
     if missing:
@@ -232,8 +232,8 @@ def fitted(pieces: Sequence[str], rows: int, name: str | os.PathLike) -> tuple[s
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Whether text was lower-cased before such pieces were learned: they have no capitals and no
-    accents, so that also Hangul is taken apart, and Hindi loses its vowel signs.
+    """Whether text was lower-cased before such pieces were learned. Then they have no capitals and
+    no accents; Hangul is decomposed, and Hindi has lost its vowel signs.
     """
     for piece in vocabulary:
         decomposed = unicodedata.normalize("NFD", piece.lower())

@@ -1,4 +1,4 @@
-"""What all models with heads share: their encoder, configuration, training step and loss."""
+"""The base of all models with heads: their encoder, configuration, training step and loss."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -43,11 +43,11 @@ class EncoderModel(keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
-        # What is learnt from a teacher, and trained instead of the encoder's weights; see
-        # `bert_tf.distillation.teaching` and `bert_tf.training.adapter`.
+        # How the model learns from a teacher (see `bert_tf.distillation.teaching`), and the adapter
+        # that is trained instead of the encoder's weights (see `bert_tf.training.adapter`).
         self.teaching: Any = None
         self.adapter: Any = None
-        self.updates: Any = None  # what an adapter has added to the weights
+        self.updates: Any = None  # the updates that an adapter has added to the weights
 
     @property
     def rematerialize(self) -> bool:
@@ -62,7 +62,7 @@ class EncoderModel(keras.Model):
 
         Each batch is cut into `accumulation_steps` parts, whose gradients are summed before one
         update; the batch size stays the same. With `rematerialize`, only the input of each block is
-        kept, and the rest is computed again for the gradient, which takes about a third longer.
+        kept, and the rest is computed again for the gradient; a step takes about a third longer.
         """
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
@@ -138,7 +138,7 @@ class EncoderModel(keras.Model):
 
     @property
     def trainable_weights(self) -> list[keras.Variable]:
-        """The weights that training moves, those of `teaching` among them."""
+        """The weights that training changes, including those of `teaching`."""
         weights = super().trainable_weights
         if self.adapter is not None:
             trained = self.adapter.trained
@@ -195,7 +195,7 @@ class EncoderModel(keras.Model):
         return super().compute_metrics(x, *_as_columns(y, y_pred), sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """The values of all metrics; the loss alone where the rows have no targets."""
+        """The values of all metrics; the loss alone if the rows have no targets."""
         if self.teaching is None or self.teaching.has_metrics:
             return super().get_metrics_result()
         return {"loss": mean_loss(self).result()}
@@ -208,20 +208,20 @@ class EncoderModel(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """This replica's share of the batch's loss; a subclass may compute another one here."""
+        """This replica's share of the batch's loss; a subclass may compute another loss here."""
         return self.part_loss(x, y, y_pred, sample_weight, batch_sums(self, y))
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
-        """What this replica adds to the sums of `bert_tf.training.loop.batch_sums`."""
+        """This replica's contribution to the sums of `bert_tf.training.loop.batch_sums`."""
         return {"rows": _rows(y)}
 
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """What some rows add to the loss of the batch whose sums are `sums`."""
+        """The share of some rows in the loss of the batch whose sums are `sums`."""
         loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
-        # Keras weights the means of all replicas equally. Here each has the weight of its rows: in
-        # the last batch of an epoch, a replica may have fewer than another, or none.
+        # Keras weights the means of all replicas equally. Here the number of rows is the weight: in
+        # the last batch of an epoch, a replica may have fewer rows than another, or none.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
     def share_of_loss(
@@ -233,7 +233,7 @@ class EncoderModel(keras.Model):
         sums: Mapping[str, tf.Tensor],
         training: bool,
     ) -> tf.Tensor:
-        """What some rows add to the batch's loss, also if a subclass overrides `compute_loss`."""
+        """The share of some rows in the batch's loss, also if `compute_loss` is overridden."""
         if type(self).compute_loss is EncoderModel.compute_loss:
             return self.part_loss(x, y, y_pred, sample_weight, sums)
         if (self.accumulation_steps if training else 1) * _replicas() > 1:

@@ -1,4 +1,4 @@
-"""SavedModels in the form of TF Hub as layers of Keras 3, where `hub.KerasLayer` does not work.
+"""SavedModels in TF Hub's form as layers of Keras 3, with which `hub.KerasLayer` does not work.
 
 Source of the form: tensorflow.org/hub/reusable_saved_models and, for texts,
 tensorflow.org/hub/common_saved_model_apis/text.
@@ -21,21 +21,21 @@ from bert_tf.io.remote import fetched, is_remote
 
 @keras.saving.register_keras_serializable("bert_tf")
 class HubLayer(keras.layers.Layer):
-    """A preprocessor or an encoder of TF Hub's form: of `bert-tf export --kind hub`, or another's.
+    """A preprocessor or an encoder in TF Hub's form, from `bert-tf export --kind hub` or elsewhere.
 
     A preprocessor takes string [batch] and gives `input_word_ids`, `input_mask` and
     `input_type_ids`, int32 [batch, seq_len]. An encoder takes these and gives `pooled_output` and
     `default`, float32 [batch, hidden], `sequence_output`, float32 [batch, seq_len, hidden], and
-    `encoder_outputs`, a list of such. Older encoders take and give what they did.
+    `encoder_outputs`, a list of such. Older encoders keep their own inputs and outputs.
 
     A model's `.keras` file holds the SavedModel and the trained weights. A SavedModel is a program,
     so `keras.saving.load_model` opens the file only with `safe_mode=False`.
 
     Args:
         folder: the SavedModel, or "kaggle://owner/model/framework/variation".
-        trainable: whether its variables are trained, and its dropout drops in training.
-        output_key: the one output to give, such as "pooled_output"; None gives all of them.
-        form: what `get_config` says of the SavedModel, which is then still to be loaded.
+        trainable: whether its variables are trained, and its dropout is active in training.
+        output_key: the one output to return, such as "pooled_output"; None returns all of them.
+        form: the description from `get_config` of a SavedModel that is loaded later.
         **kwargs: as for any layer.
 
     Attributes:
@@ -71,7 +71,7 @@ class HubLayer(keras.layers.Layer):
             keras.Variable(value, trainable=learns, dtype=value.dtype.name, name=f"variable_{n}")
             for n, (value, learns) in enumerate(variables)
         ]
-        self.trainable = trainable  # of the variables too, which are there now
+        self.trainable = trainable  # set here, so that it applies to the variables too
         outputs = self._form["outputs"]
         if output_key is not None and not (isinstance(outputs, dict) and output_key in outputs):
             raise UserError(f"{folder} has no output {output_key!r}; its outputs are {[*outputs]}")
@@ -99,7 +99,7 @@ class HubLayer(keras.layers.Layer):
         return variables
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's, which takes tensors; a list of texts is made one."""
+        """Keras's `__call__`, which takes tensors; a list of texts becomes a tensor."""
         if isinstance(inputs, list) and all(isinstance(each, str) for each in inputs):
             inputs = tf.constant(inputs, tf.string)
         return super().__call__(inputs, *args, **kwargs)
@@ -148,12 +148,12 @@ class HubLayer(keras.layers.Layer):
                 "the model has a HubLayer, whose SavedModel is a program; if you trust where it "
                 "comes from, load it with keras.saving.load_model(path, safe_mode=False)"
             )
-        # Outside of a file, as in `keras.models.clone_model`, the SavedModel is where it was.
+        # Without a file, as in `keras.models.clone_model`, the SavedModel is still in its folder.
         return cls(**config if in_safe_mode() is False else config | {"form": None})
 
 
 def _as_saved(value: Any) -> tf.Tensor:
-    """Texts as they are, and ids as the int32 of the signatures."""
+    """Texts unchanged, and ids as int32, which the signatures require."""
     value = tf.convert_to_tensor(value)
     return value if value.dtype == tf.string else tf.cast(value, tf.int32)
 
@@ -168,7 +168,7 @@ def _described(outputs: Any) -> Any:
 
 
 def _tensors(described: Any) -> Any:
-    """The symbolic tensors of Keras for what `_described` made."""
+    """Keras's symbolic tensors for a description from `_described`."""
     if isinstance(described, list):
         return [_tensors(each) for each in described]
     if not isinstance(described.get("dtype"), str):

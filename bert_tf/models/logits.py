@@ -1,11 +1,11 @@
-"""What heads and losses share: the logits of padding, and cross-entropy over a vocabulary."""
+"""Parts of heads and losses: the logits of padding, and cross-entropy over a vocabulary."""
 
 import tensorflow as tf
 
 from bert_tf.compat import custom_gradient
 
-# The score of tokens and choices that are padding: far below any logit, yet finite, so that a row
-# of nothing else has a softmax.
+# The score of tokens and choices that are padding: far below any logit, yet finite, so that the
+# softmax of a row of padding alone is defined.
 PADDING_SCORE = -1e9
 
 

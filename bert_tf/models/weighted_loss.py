@@ -2,7 +2,7 @@
 
 Masked language modelling and tagging predict only at some places. Their loss is the sum of weighted
 losses divided by the sum of weights. Both sums include all replicas and all accumulated parts. In a
-mean of each replica's ratios, the weight of a prediction would depend on the others there.
+mean over replicas, the weight of a prediction would depend on the other ones on its replica.
 """
 
 import inspect
@@ -23,7 +23,7 @@ _COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:
 
 
 class Targets(NamedTuple):
-    """What one head should predict."""
+    """The targets of one head."""
 
     labels: tf.Tensor  # int32 [...]
     weights: tf.Tensor  # float32 [...], 0 where nothing is predicted
@@ -64,11 +64,11 @@ class WeightedModel(EncoderModel):
         super().compile(*args, **kwargs)
 
     def loss_targets(self, y: Any) -> Mapping[str, Targets]:
-        """The targets of each head, from what `fit` was given; a subclass implements it."""
+        """The targets of each head, from the targets of `fit`; a subclass implements this."""
         raise NotImplementedError
 
     def logits(self, y_pred: Any) -> Mapping[str, tf.Tensor]:
-        """The float32 logits [..., classes] of each head, from what `call` returned; the same."""
+        """The float32 logits [..., classes] of each head, from the outputs of `call`; likewise."""
         raise NotImplementedError
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:

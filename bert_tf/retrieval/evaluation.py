@@ -10,7 +10,7 @@ from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.search import exact_search
 
-# Gives vectors, float32 [texts, width], of texts and the name of their prompt.
+# Takes texts and the name of their prompt; returns their vectors, float32 [texts, width].
 Embed = Callable[[Sequence[str], str | None], np.ndarray]
 # Gives each passage a score for the query; the greater is the better.
 Rerank = Callable[[str, Sequence[str]], Sequence[float] | np.ndarray]
@@ -25,7 +25,7 @@ _MEASURES = {
     "recall@100": "R@100",
     "map": "AP",
 }
-# trec_eval computes all of them but the reciprocal rank with a cutoff, which MS MARCO's script has.
+# trec_eval computes all but the reciprocal rank with a cutoff, which MS MARCO's script computes.
 _PROVIDERS = ("pytrec_eval", "msmarco")
 
 
@@ -101,7 +101,7 @@ def evaluate_retrieval(
 
 
 def trec_run(found: Mapping[str, Mapping[str, float]]) -> str:
-    """What was found, in any order, as a run of TREC."""
+    """The passages found, in any order, as a TREC run."""
     lines = [
         f"{query} Q0 {passage} {rank} {scores[passage]:.6g} bert_tf\n"
         for query, scores in found.items()

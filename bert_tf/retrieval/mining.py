@@ -39,17 +39,17 @@ def mine_negatives(
     >>> mine_negatives(collection, vectors[:1], vectors, negatives=1)
     {'q1': {'p3': 0.6000000238418579}}
 
-    Ranks are counted among the passages that are not relevant. Spaces aside, passages of one text
-    are one, the first, queries of one text have the same relevant passages, and a query is relevant
-    to itself. The rules are those of `mine_hard_negatives` of sentence-transformers 6.2.0, but for
-    one: there passages within the margin have no rank.
+    Ranks are counted among the passages that are not relevant. Texts are compared without regard to
+    spaces: of equal passages only the first counts, equal queries have the same relevant passages,
+    and a query is relevant to itself. The rules are those of `mine_hard_negatives` of
+    sentence-transformers 6.2.0, with one exception: there passages within the margin have no rank.
 
     Args:
         collection: the queries, the passages, and which are relevant; those of degree 0 are not.
         queries, passages: float [rows, width], the vectors of these texts, in their order.
         negatives: how many passages to take for a query, the highest first.
         ranks: the first and the last rank, from 1, of passages that are taken.
-        margin: how far the score of a negative is below those of all relevant passages at least.
+        margin: the least distance of a negative's score below those of all relevant passages.
         cosine: whether a score is the cosine of two vectors; otherwise it is their dot product.
 
     Returns:
@@ -93,5 +93,5 @@ def mine_negatives(
 
 
 def _plain(text: str) -> str:
-    """What texts have in common that differ in spaces only."""
+    """The text with single spaces; texts that differ in spaces only become equal."""
     return " ".join(text.split())

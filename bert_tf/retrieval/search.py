@@ -28,7 +28,7 @@ def exact_search(
     >>> scores.tolist()
     [[1.0, 0.5], [1.0, 0.75]]
 
-    Every passage is compared with every query, a block after the other. Memory holds one block and
+    Every passage is compared with every query, block by block. Memory holds one block and
     the k best so far, whatever the number of passages.
 
     Args:
@@ -133,7 +133,7 @@ def _best_of(
 def _merged(
     before: tuple[tf.Tensor, tf.Tensor], after: tuple[tf.Tensor, tf.Tensor], k: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The best of two; the numbers of the first are all lower than those of the second."""
+    """The best of two results; the first's numbers are all lower than the second's."""
     scores, numbers = (tf.concat(both, axis=1) for both in zip(before, after, strict=True))
     best, places = tf.math.top_k(scores, min(k, scores.shape[1]))
     return best, tf.gather(numbers, places, batch_dims=1)

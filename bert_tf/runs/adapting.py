@@ -33,13 +33,13 @@ def adapt(
         format: as `data.format`; None is `jsonl` for files that end so, else `sentence_per_line`.
         masking: share of the tokens to predict, from 0.15 to 0.4.
         settings: further keys of the run, such as `train.max_length=256`.
-        **train: keys of `train`, such as `steps`; None is the default, and one epoch.
+        **train: keys of `train`, such as `steps`; None is the default. The default is one epoch.
 
     Returns:
-        As `pretrain`, with the perplexity of the held-out text before.
+        As `pretrain`, with the perplexity of the held-out text before training.
 
     Raises:
-        UserError: as `pretrain`, or the share is outside of these.
+        UserError: as `pretrain`, or `masking` is out of its range.
     """
     if not _LEAST <= masking <= _MOST:
         raise UserError(

@@ -1,4 +1,4 @@
-"""`bert-tf vocab`: learning a vocabulary, or pieces of a domain for that of a checkpoint."""
+"""`bert-tf vocab`: learns a vocabulary, or pieces of a domain to extend that of a checkpoint."""
 
 import os
 from collections.abc import Iterator, Sequence

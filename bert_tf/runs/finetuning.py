@@ -45,12 +45,12 @@ from bert_tf.training.nonfinite import check_dev_loss
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.tensorboard import Scalars
 
-# The number of rows of Parquet or `datasets` from which their tokens are cached on the disk.
+# From this number of rows on, the tokens of Parquet or `datasets` rows are cached on the disk.
 _MANY_ROWS = 50_000
 
 
 def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
-    """Fine-tunes as `config` says, in the run folder `out`; resumes what was interrupted.
+    """Fine-tunes as `config` says, in the run folder `out`; resumes an interrupted run.
 
     Lists under `train` are searched: see `search`. Predictions are also written for the test files.
 
@@ -59,7 +59,7 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
 
     Raises:
         UserError: a mistake in the configuration, the data or the folder.
-        Preempted: SIGTERM ended it.
+        Preempted: SIGTERM ended the run.
     """
     cluster = assemble(config.train)
     if config.searched and not cluster.alone:
@@ -72,7 +72,7 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
         check_batches(cluster.strategy, trial.train)
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
         data = _Data(run)
-        # Mistakes in any trial that show without the data.
+        # Finds mistakes in any trial that show without the data.
         sizes = setup.encoder_config(run, data.tokenizer)
         for trial in data.trials:
             data.task.of_trial(trial).check_settings(data.tokenizer)
@@ -108,7 +108,7 @@ class _Data:
         return self.task.of_trial(trial)
 
     def read(self, task: Task, split: str) -> dict[str, Any]:
-        """The rows of each file of "dev" or "test", by what the names of its metrics end in."""
+        """The rows of each file of "dev" or "test", by the ending of its metrics' names."""
         files = task.test_files() if split == "test" else task.files(split)
         for path in files.values():
             if path not in self._files:
@@ -162,7 +162,7 @@ class _Data:
 
 
 def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:
-    """The folder of the tokenized rows: that of the data, the tokenizer and the settings."""
+    """The folder of the tokenized rows, named by the data, the tokenizer and the settings."""
     tokenizer = model.tokenizer
     how = [__version__, tokenizer.settings.to_dict(), tokenizer.vocabulary, class_weight]
     how += [type(model).__name__, model.settings, model.labels]
@@ -172,7 +172,7 @@ def cache_of(model: TaskModel, rows: Columns, class_weight: Any) -> Path:
 
 
 def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
-    """The metrics of the best trial; the test files are for this one only."""
+    """The metrics of the best trial; only this one predicts the test files."""
 
     def run_trial(callbacks: Named, trial: RunFolder[FinetuningRun]) -> dict[str, float]:
         with RunFolder.in_use(trial.path):
@@ -270,7 +270,7 @@ def _finetune(
     )
     evaluations = Evaluations(
         settings.eval_steps or steps_per_epoch,
-        # Otherwise the evaluation that follows training is the one at its end.
+        # Otherwise only `finish` evaluates at the end of training.
         at_end=evaluates_last,
         best_metric=task.best_metric,
         keep_best=keep_best,
@@ -278,7 +278,7 @@ def _finetune(
     )
     if is_few:
         model.optimizer.build(model.trainable_variables)
-        # All at once: a run that was cut short begins again.
+        # Few-shot learning saves nothing before its end: an interrupted run begins again.
         if not checkpoints.restore(model, evaluations):
             few_shot.learn(model, data.training_rows, settings, verbose=2)
             checkpoints.save(model, steps, evaluations)

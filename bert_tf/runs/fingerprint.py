@@ -74,7 +74,7 @@ def of_sizes(files: Iterable[Path]) -> str:
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
-    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change."""
+    """The fingerprint of a corpus and its tokenizer; files count by name, size and last change."""
     data, corpus = config.data, open_corpus(config)
     files = corpus.parts if isinstance(corpus, Corpus) else getattr(corpus, "files", ())
     text: list[object] = [] if files else [data.path, data.split, corpus.size]

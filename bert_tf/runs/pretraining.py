@@ -36,17 +36,17 @@ _SAMPLE_STEPS = 8  # training batches that show how many tokens a batch has
 
 
 def pretrain(config: PretrainingRun, out: str | os.PathLike, at_start: bool = False) -> Metrics:
-    """Pre-trains as `config` says, in the run folder `out`; resumes what was interrupted.
+    """Pre-trains as `config` says, in the run folder `out`; resumes an interrupted run.
 
     Returns:
         The final metrics on held-out text, as in `metrics.json`: `loss`, and for each head
         (`masked_lm`, `next_sentence`) its loss and accuracy, and the masked LM's `perplexity`.
-        Where no text is held out, they are of the batches that would come next. With `at_start`,
-        there is the perplexity of the weights that it starts from, `perplexity_before`, too.
+        If no text is held out, they are measured on the batches that would come next. With
+        `at_start`, `perplexity_before` is the perplexity of the initial weights.
 
     Raises:
         UserError: a mistake in the configuration, the data or the folder.
-        Preempted: SIGTERM ended it.
+        Preempted: SIGTERM ended the run.
     """
     if config.searched:
         raise UserError(
@@ -100,7 +100,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster, at_start: bool) 
 
 def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
     """Losses and accuracies of both heads on twenty batches, and the masked LM's perplexity."""
-    # A model of its own for evaluation would double the memory; the means are the same objects.
+    # A second model for evaluation would double the memory. This one shares the means of training.
     results = model.evaluate(batches, steps=_DEV_STEPS, verbose=0, return_dict=True)
     model.reset_metrics()
     metrics = {name: float(value) for name, value in results.items()}

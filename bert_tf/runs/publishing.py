@@ -158,7 +158,7 @@ def _card(
     for_sentences = bool(heads.of(description.model).sentence_transformers)
     tags = ["bert_tf", encoder.model_type] + [_SENTENCE] * for_sentences
     data, metrics = configuration.get("data") or {}, dict(origin.metrics or {})
-    # Of a path of this machine the name alone is published.
+    # Of a local path, only the last name is published.
     paths = data.get("path") or "unknown"
     path = paths if isinstance(paths, str) else paths[0]
     of_data = path if data.get("format") in ("tfds", "datasets") else Path(path).name
@@ -199,7 +199,7 @@ def _of_card(hub: Any, path: Path) -> dict[str, Any]:
         return {}
     try:
         fields = hub.metadata_load(path) or {}
-    except Exception as error:  # those of YAML have no class in common with those of the library
+    except Exception as error:  # errors of YAML and of the library have no common class
         first = str(error).splitlines()[0]
         raise UserError(f"the model card {path} cannot be read ({first}); correct it") from None
     return {name: fields[name] for name in _KEPT if fields.get(name)}

@@ -176,11 +176,11 @@ class RunFolder(Generic[Config]):
 
     @property
     def trained_with(self) -> RunConfig:
-        """What the weights that it keeps were trained with; after a search, the best trial's."""
+        """The configuration that trained the kept weights; after a search, the best trial's."""
         return from_checkpoint.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
-        """Writes the final metrics, which mark a run as finished; `updated` is by `monotonic`."""
+        """Writes the final metrics, which mark a run as finished; `updated` is a `monotonic()`."""
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
         if updated is not None:
@@ -211,7 +211,7 @@ class RunFolder(Generic[Config]):
         for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE, DIVERGED_FILE):
             remove(self.path / name)
             (self.path / name).unlink(missing_ok=True)
-        # Only what runs write: the folder may be one that the user keeps other things in.
+        # Removes only what runs write: the user may keep other files in the folder.
         trials = [config.parent for config in self.trials.glob(f"*/{CONFIG_FILE}")]
         for folder in (*trials, *(self.logs / name for name in _LOGS)):
             remove(folder)

@@ -29,7 +29,7 @@ from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.callbacks import OthersFailed
 from bert_tf.training.evaluations import in_words
 
-_BATCH = 32  # rows of which the outputs are computed at once
+_BATCH = 32  # rows that are computed at once
 
 
 def evaluate(
@@ -37,9 +37,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
-    Writes the predictions, and the metrics: those on `data` to `predictions/NAME_metrics.json`,
-    NAME being the file's without its ending, behind `other_` where it could be taken for one of the
-    run's own; those on its own dev file, of a run that is finished, to `metrics.json`.
+    Writes the predictions and the metrics. Metrics on `data` go to `predictions/NAME_metrics.json`.
+    NAME is the file's name without its ending; it begins with `other_` if it could be taken for a
+    file of the run. A finished run's metrics on its own dev file go to `metrics.json`.
 
     With `confidence`, there are intervals of the metrics too; see `TaskModel.evaluate`.
 
@@ -68,7 +68,7 @@ def evaluate(
     elif (before := run.read_metrics()) is None:
         logger.info(f"{path}, not finished: {in_words(metrics)}")
     else:
-        # Those of train.metrics, and of the calibration, are not computed again.
+        # The metrics of train.metrics, and of the calibration, are not computed again.
         metrics = {**before, **metrics}
         run.finish(metrics)
     return metrics

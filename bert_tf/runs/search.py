@@ -1,4 +1,4 @@
-"""A search over every combination of the lists under `train`, and the best of them kept.
+"""A search over every combination of the lists under `train`; the best trial is kept.
 
 Where `train.seed` is one of the lists, settings are compared by their mean over the seeds.
 """
@@ -41,7 +41,7 @@ class Trial:
 
 
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
-    """A UserError if a search is resumed with other sources, which are fingerprints by name."""
+    """Raises UserError if a search is resumed with other `sources`, fingerprints by name."""
     file = run.path / _SOURCES_FILE
     if not (run.has_saved and file.exists()):
         write_text(file, json.dumps(sources, indent=2) + "\n")
@@ -110,7 +110,7 @@ def keep(run: RunFolder[FinetuningRun], best: Trial) -> dict[str, float]:
     for kept in places:
         with atomic_path(kept) as new:
             if is_still_the_best and kept == run.predictions and kept.exists():
-                # Results of `evaluate` on other data.
+                # Keeps the results of `evaluate` on other data.
                 shutil.copytree(kept, new)
             shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
@@ -184,7 +184,7 @@ def _summary(trials: Iterable[Trial]) -> Iterator[tuple[list[Trial], dict[str, A
 
 
 def _best(trials: Iterable[Trial], metric: str) -> tuple[Trial, str]:
-    """The best trial of the best setting, and the spread of that over several seeds, in words."""
+    """The best trial of the best setting, and this setting's spread over the seeds, in words."""
 
     def standing(setting: tuple[list[Trial], dict[str, Any]]) -> tuple[bool, tuple[float, float]]:
         same, row = setting
@@ -206,5 +206,5 @@ def write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
 
 
 def cell(value: object) -> str:
-    """What `summary.tsv` has for a setting or a metric."""
+    """The text of a setting or a metric in a table."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

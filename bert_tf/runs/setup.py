@@ -90,7 +90,7 @@ def load_initial_weights(run: Run, model: keras.Model, labels: Sequence[str] = (
 def make_checkpoints(
     run: Run, model: keras.Model, tokenizer: Tokenizer, chief: bool, data: Mapping[str, str]
 ) -> Checkpoints:
-    """What saves the run while it trains, and restores it; `data` are fingerprints by name."""
+    """The `Checkpoints` that save and restore the run; `data` are fingerprints by name."""
     description, settings = describe(model, tokenizer), run.config.train
     kept, every = settings.checkpoints_kept, settings.checkpoint_steps
     return Checkpoints(run.checkpoints, description, kept, every, chief, data)

@@ -77,10 +77,10 @@ def shrink(
 
 
 def _student(teacher: RunFolder[Any], layers: int, settings: Sequence[str]) -> FinetuningRun:
-    """The configuration of the student's run: the teacher's data and training, and its layers."""
+    """The configuration of the student's run: the teacher's data and training, but fewer layers."""
     values = teacher.trained_with.model_dump(mode="json")
     for key, named in teacher.trained_with.train.named.items():
-        if named:  # a run that is opened has no say in what is imported
+        if named:  # an opened run must not decide what is imported
             logger.warning(f"the student does not have train.{key} of {teacher.path}")
             del values["train"][key]
     values |= {
@@ -158,7 +158,7 @@ def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
 def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:
     """A signature of a model, and the first rows of a file in the form that the signature takes."""
     part = rows.take(range(min(most, len(rows))))
-    names = part.names[: len(model.input_names)]  # an embedder is asked for the first text
+    names = part.names[: len(model.input_names)]  # an embedder takes the first text alone
     signature = "words" if names == ("words",) else "serving_default"
     return signature, [
         dict(zip(model.input_names, row, strict=False)) for row in zip(*part.values, strict=True)

@@ -36,7 +36,7 @@ class _Pruned(UserError):
 
 
 class _Pruning(keras.callbacks.Callback):
-    """Tells Optuna the metric of each evaluation, and ends the trial if it is behind the others."""
+    """Reports the metric of each evaluation to Optuna; ends the trial if it is behind others."""
 
     def __init__(self, trial: Any, metric: str):
         super().__init__()
@@ -54,13 +54,13 @@ class _Pruning(keras.callbacks.Callback):
 def search(
     run: RunFolder[FinetuningRun], finetune: Finetune, metric: str, sources: Mapping[str, str]
 ) -> dict[str, float]:
-    """Runs as many trials as configured, with other workers, and keeps the best that is here."""
+    """Runs the configured number of trials, shared with other workers; keeps the best local one."""
     settings, searched = run.config.search or SearchConfig(), run.config.searched
     optuna, study = _opened(run, settings, sources)
     states, pace = optuna.trial.TrialState, Pace(settings.trials)
     ends = {"complete": states.COMPLETE, "invalid": states.FAIL}
     while (trial := _next(study, run, optuna.trial)) is not None:
-        # Drawn by the number of the trial, the settings do not depend on interruptions.
+        # The seed depends on the trial's number, so interruptions do not change the settings.
         seed = zlib.crc32(f"{settings.seed} {trial.number}".encode())
         study.sampler = optuna.samplers.TPESampler(seed=seed)
         chosen = {key: _chosen(trial, key, each) for key, each in searched.items()}
@@ -138,7 +138,7 @@ def _own_folder(run: RunFolder[FinetuningRun], number: int) -> Path:
 
 
 def _folder(run: RunFolder[FinetuningRun], trial: Any) -> Path:
-    """The folder of a trial: here if it is of this worker, which may have moved."""
+    """The folder of a trial; if it is this worker's, below its run folder, which may have moved."""
     own = _own_folder(run, trial.number)
     return own if own.is_dir() else Path(trial.user_attrs.get(_FOLDER, "?"))
 

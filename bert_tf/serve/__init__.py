@@ -1,7 +1,7 @@
 """`bert-tf serve`: exports behind the interfaces that clients use already, and a page for people.
 
-Clients of TensorFlow Serving's REST interface work unchanged, and the other way round. One process
-computes on the CPU; for GPUs and many machines there is TensorFlow Serving.
+Clients of TensorFlow Serving's REST interface work unchanged with this server, and vice versa. One
+process computes on the CPU; for GPUs and many machines there is TensorFlow Serving.
 """
 
 import ipaddress

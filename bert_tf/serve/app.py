@@ -1,4 +1,4 @@
-"""The addresses of the server: who may ask, what is asked, and what is answered."""
+"""The addresses of the server: who may send requests, what they contain, and the answers."""
 
 import asyncio
 import base64
@@ -40,16 +40,16 @@ _PLACE = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<number>\d{1,18})|/labels/(?P<label>[^/:]+))?"
     r"(?P<rest>/metadata|:predict|:classify|:regress)?"
 )
-# Requests that ask for Python's answers at the same time, and those that wait for that.
+# The threads that compute Python's answers, and the most requests that run or wait there.
 _THREADS, _MOST_IN_THREADS = 64, 512
-# What an error of an operation says; the rest is where the operation is.
+# The message in an operation's error; the rest says where the operation is.
 _REASON = re.compile(r"^(.*)\n\s*\[\[\{\{node", re.MULTILINE)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32)
 
 
 class Limits(NamedTuple):
-    """What a request may cost: bytes and rows of one, rows that wait, and seconds for a body."""
+    """Limits: bytes and rows of a request, rows that wait, and seconds for a body to arrive."""
 
     most_bytes: int = 8 * 2**20
     most_rows: int = 1024
@@ -91,7 +91,7 @@ class Server:
             waiting.labels(name).set_function(functools.partial(self._waiting, name))
 
     def app(self, hosts: Sequence[str] | None) -> ASGIApp:
-        """The server in ASGI, with the names `hosts` besides those of this machine; None is any."""
+        """The ASGI app. It accepts the host names `hosts` and this machine's; None accepts any."""
         of_model = _refusing(self._of_model, _error)
         routes = [
             Route("/", self._page),
@@ -159,7 +159,7 @@ class Server:
         number: int | None = None,
         label: str | None = None,
     ) -> Answer:
-        """What a version answers; if it is unloaded meanwhile, the one that has taken its place."""
+        """The answer of a version or, if it is unloaded meanwhile, of the one that replaced it."""
         asked = None
         while (servable := self.models.find(name, number, label)) is not asked:
             asked = servable
@@ -182,7 +182,7 @@ class Server:
     async def _predicted(
         self, request: Request, servable: Servable, rows: list, options: Mapping[str, Any]
     ) -> list[Any]:
-        """The answers of Python; rows that nobody waits for any more are not computed."""
+        """The answers of `predict`; rows that nobody waits for any more are not computed."""
         asking = Asking(servable)
         try:
             return await self._in_thread(request, lambda: servable.predict(rows, options, asking))
@@ -363,7 +363,7 @@ class Server:
         return HTMLResponse(content, headers={"Content-Security-Policy": policy})
 
     async def _health(self, request: Request) -> Response:
-        """200 where every model can be asked, 503 where one cannot."""
+        """200 if every model can answer, 503 if one cannot."""
         found = {each.name for each in self.models.servables()}
         missing = [name for name in self.models.sources if name not in found]
         state = {"status": "loading", "models": missing} if missing else {"status": "ok"}
@@ -393,7 +393,7 @@ async def _unless_gone(request: Request, future: Awaitable[Any]) -> Any:
 
 
 def _refusing(answer: Endpoint, error: Callable[[int, str], Response]) -> Endpoint:
-    """An endpoint that answers, or refuses in the form in which an interface has errors."""
+    """An endpoint that answers, or refuses with an error in the form of its interface."""
 
     async def answered(request: Request) -> Response:
         try:
@@ -503,8 +503,8 @@ def _metadata(servable: Servable) -> dict[str, Any]:
 class _Guard:
     """Refuses requests of other web pages, and writes the log.
 
-    Any page in a browser can send a POST to this machine, and a foreign site can let its own name
-    resolve to it. Such a request names a foreign `Origin` or `Host`.
+    Any page in a browser can send a POST to this machine, and a foreign site can make its own name
+    resolve to this machine. Such a request names a foreign `Origin` or `Host`.
     """
 
     def __init__(
@@ -535,7 +535,7 @@ class _Guard:
             seconds = time.perf_counter() - start
             self._count(self._known(scope["path"]), status, seconds)
             client = (scope.get("client") or ("-",))[0]
-            path = escaped(scope["path"])  # a line break in it would begin a line of its own
+            path = escaped(scope["path"])  # a line break in it would begin a new line
             logger.info(f"{client} {scope['method']} {path} {status} {seconds * 1e3:.0f} ms")
 
     def _refusal(self, request: Request) -> str | None:
@@ -572,6 +572,6 @@ def page() -> tuple[str, str]:
     }
     allowed |= {"default-src": "'none'", "connect-src": "'self'", "img-src": "data:"}
     allowed |= dict.fromkeys(("base-uri", "form-action", "frame-ancestors"), "'none'")
-    # Black, the last one, cannot be seen in the dark.
+    # Black, the last one, cannot be seen in dark mode.
     content = TEMPLATES.get_template("bert_tf/serve/page.html").render(colours=COLOURS[:-1])
     return content, "; ".join(f"{name} {value}" for name, value in allowed.items())

@@ -29,7 +29,7 @@ class QueueClosed(Exception):
 
 
 class _Row(NamedTuple):
-    """Row `place` of a request, which waits."""
+    """A row that waits: row `place` of a request."""
 
     request: "_Request"
     place: int
@@ -53,8 +53,8 @@ class _Request:
 class BatchQueue:
     """Computes the rows of many requests in batches, on a thread of its own.
 
-    Nothing waits for a batch to fill: what has arrived while the model computed is the next batch.
-    The row that waited longest is always part of it, with those that are about as long.
+    Nothing waits for a batch to fill: the next batch is made of rows that arrived while the model
+    computed. It always has the row that waited longest, with rows of about the same length.
 
     `lists` are the outputs that are padded to the longest list of a batch, by signature, as
     `Record.lists` has them; None computes each request by itself.
@@ -104,14 +104,14 @@ class BatchQueue:
             try:
                 self._answer(batch)
             except Exception:
-                # One row may be the reason. The others shall be answered.
+                # One row may be the cause. The other requests must still be answered.
                 for request in {id(row.request): row.request for row in batch}.values():
                     own = [row for row in batch if row.request is request]
                     try:
                         self._answer(own)
                     except Exception as error:
                         _finish(request, error)
-            del batch  # what was answered is not kept until the next request arrives
+            del batch  # frees the answered rows before the wait for the next request
 
     def _next(self) -> list[_Row]:
         """The rows of the next batch; none if the queue is closed and empty."""
@@ -139,7 +139,7 @@ class BatchQueue:
             return chosen
 
     def _answer(self, batch: Sequence[_Row]) -> None:
-        """Computes the rows, and finishes the requests of which no row waits any more."""
+        """Computes the rows, and finishes the requests whose rows are all computed."""
         first = batch[0].request
         whole = len(batch) == first.size and all(row.request is first for row in batch)
         if whole:

@@ -55,7 +55,7 @@ class NotReady(UserError):
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where the versions of a model are, and which: the newest ones (0 is all) or some numbers."""
+    """Where a model's versions are, and which to load: the newest ones (0 is all) or `numbers`."""
 
     name: str
     path: str
@@ -74,7 +74,7 @@ class Source:
 
 
 def sources(models: Sequence[str]) -> list[Source]:
-    """What the arguments of `bert-tf serve` name: each a PATH, NAME=PATH, or a file NAME.config."""
+    """The sources in the arguments of `bert-tf serve`: PATH, NAME=PATH, or a file NAME.config."""
     found: list[Source] = []
     for each in models:
         name, separator, path = each.partition("=")
@@ -179,7 +179,7 @@ class Servable(Answers):
 
     @functools.cached_property
     def kind(self) -> str | None:
-        """The class of the task model; None for an export that is none of a task."""
+        """The class of the task model; None for an export without a task."""
         with contextlib.suppress(UserError):
             if "serving_default" in self.signatures:
                 return self.task.task_class().__name__
@@ -190,7 +190,7 @@ class Servable(Answers):
         return self.task.settings
 
     def description(self) -> dict[str, Any]:
-        """What the page and other clients have to know to ask, as JSON data."""
+        """The facts that the page and other clients need for requests, as JSON data."""
         specs = self.signatures.get("serving_default", {})
         inputs = {name: (spec.dtype.name, spec.shape.rank) for name, spec in specs.items()}
         examples, record = self.examples.get("serving_default", []), self.saved.record
@@ -224,7 +224,7 @@ class Servable(Answers):
         return max(column.size for column in texts)
 
     def tokens(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The pieces of a row's texts, the tokens of the longest input, and how many it cuts."""
+        """A row's pieces, the tokens of its longest input, and how many of these are cut."""
         tokenizer, record = self.tokenizer, self.saved.record
         if tokenizer is None or record is None:
             return None
@@ -250,7 +250,7 @@ class Servable(Answers):
         return Asking(self).ask(signature, rows)
 
     def submit(self, signature: str, columns: Columns) -> Future[Outputs]:
-        """What the outputs will be for columns of one row or more; see `BatchQueue.submit`."""
+        """The future outputs for columns of one row or more; see `BatchQueue.submit`."""
         lengths = np.zeros(len(next(iter(columns.values()))), int)
         for column in columns.values():
             if column.dtype == object:
@@ -291,7 +291,7 @@ class Servable(Answers):
         specs = self.signatures[signature]
         tensors = {name: tf.constant(columns[name], spec.dtype) for name, spec in specs.items()}
         outputs = {name: each.numpy() for name, each in self.saved.call(signature, tensors).items()}
-        # In a model of another program NaN may be intended.
+        # In a model that another program exported, NaN may be intended.
         return without_nan(outputs, self.name) if self.saved.record else outputs
 
     def _growing_lists(self) -> dict[str, list[tuple[str, ...]]] | None:
@@ -307,7 +307,7 @@ class Servable(Answers):
 
 
 class Asking:
-    """A servable for one request, which can give up the rows that wait."""
+    """A servable for one request, which can cancel its waiting rows."""
 
     def __init__(self, servable: Servable):
         self._servable, self._given_up = servable, False
@@ -386,14 +386,14 @@ class Models:
         self._files = contextlib.ExitStack()
 
     def prepare(self) -> None:
-        """Exports what is no SavedModel yet, to folders that `close` removes."""
+        """Exports models that are not SavedModels yet, to folders that `close` removes."""
         for name, source in self.sources.items():
             if frozen_kind(source.path):
                 continue
             folder = Path(tempfile.mkdtemp(prefix="bert-tf-serve-"))
             self._files.callback(shutil.rmtree, folder, ignore_errors=True)
             logger.info(f"{source.path}: exporting it to serve it")
-            # A process of its own returns all the memory that this takes.
+            # A separate process frees all memory of the export when it ends.
             export = [sys.executable, "-m", "bert_tf", "--quiet", "export", source.path, "--out"]
             done = subprocess.Popen([*export, str(folder / "1")], stderr=subprocess.PIPE, text=True)
             # These are called in reverse order.

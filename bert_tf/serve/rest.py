@@ -19,14 +19,14 @@ from bert_tf.io.json_files import as_json, whole_text
 # Inputs by their names.
 Specs = Mapping[str, tf.TensorSpec]
 
-# Outputs whose names end so are sent in base64, whatever their bytes are.
+# Outputs whose names end in this are sent in base64, whatever their bytes are.
 _BYTES = "_bytes"
-# Of an input whose number of axes the model does not say.
+# An input must have fewer axes than this if the model does not say their number.
 _MOST_AXES = 32
 
 
 class Question(NamedTuple):
-    """What a body asks for; the answer has rows if the body has them."""
+    """The request in a body; the answer has rows if the body has them."""
 
     signature: str
     columns: dict[str, np.ndarray]
@@ -47,7 +47,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 
 
 def question(body: Mapping[str, Any], signatures: Mapping[str, Specs]) -> Question:
-    """What a body of the predict API asks, given as rows ("instances") or columns ("inputs")."""
+    """The request in a body of the predict API, as rows ("instances") or columns ("inputs")."""
     name = body.get("signature_name", "serving_default")
     specs = signatures.get(name) if isinstance(name, str) else None
     if specs is None:
@@ -135,7 +135,7 @@ def _array(name: str, values: Any, spec: tf.TensorSpec) -> np.ndarray:
 
 
 def _as_bytes(name: str, values: Any) -> Any:
-    """Texts as UTF-8, also those in base64, which stand as {"b64": ...}."""
+    """Texts as UTF-8, also those in base64, given as {"b64": ...}."""
     if isinstance(values, list):
         return [_as_bytes(name, each) for each in values]
     if isinstance(values, str):

@@ -1,5 +1,5 @@
 """The tasks of BERT, each as one object: from strings to answers, trained, saved and exported.
 
-Each family is a package with all that belongs to it, and a record of its parts, `FAMILY`
-(`bert_tf.tasks.family`). `bert_tf.tasks.registry` finds them.
+Read `task_model.py` first: it has all that the objects share. Each family is a package with its own
+parts and a record of them, `FAMILY` (`family.py`); `registry.py` finds the families.
 """

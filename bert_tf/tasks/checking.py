@@ -1,4 +1,4 @@
-"""`bert-tf convert PATH --check`: what is in a checkpoint, and what bert_tf makes of it."""
+"""`bert-tf convert PATH --check`: what is in a checkpoint, and what bert_tf reads from it."""
 
 import os
 

@@ -13,13 +13,13 @@ from bert_tf.errors import UserError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"[\w.]+:\w+")
-# What each part extends, by its place, since these modules need TensorFlow.
+# The base class of each part, as "module:Name", since importing these modules needs TensorFlow.
 _BASES = {
     "model": "bert_tf.tasks.task_model:TaskModel",
     "task": "bert_tf.tasks.task:Task",
     "pictures": "bert_tf.interpret.pictures:Pictures",
 }
-# What belongs to a run: a family has all of them, or none.
+# The parts that runs require: a family has all of them, or none.
 _OF_RUNS = ("config", "task", "metrics")
 
 
@@ -45,24 +45,24 @@ class TaskFamily:
 
     Attributes:
         name: the value of the key `task` in configurations.
-        title: the name that people read.
+        title: the name that users read.
         model: a `TaskModel`, the class that users create, train, ask and export.
         pictures: the `Pictures` of the page that `bert-tf inspect` writes.
         config: the configuration of its runs, a class that extends `FinetuningRun`, with
-            `task: Literal[name]`; None if it cannot be fine-tuned from YAML, and so with the
-            next two.
+            `task: Literal[name]`. If the family cannot be fine-tuned from YAML, this and the next
+            two are None.
         task: a `Task`, which reads the files of a run and writes its predictions.
         metrics: the metrics of its runs in reports; the first one decides.
         in_percent: whether these are in percent already.
         head: the model's head in other programs' formats. By default they have no such head: then
             only bert_tf reads its weights from their checkpoints.
-        outputs: what `serving_default` of an export returns, by which bert_tf knows an export of
-            the family.
-        ids_outputs: what it returns where it takes ids, if that has other names.
-        lists: those outputs that are lists of another length in each row; those in a tuple end at
-            the same place.
+        outputs: the outputs of `serving_default` of an export, by which bert_tf recognizes an
+            export of the family.
+        ids_outputs: the outputs of an export that takes ids, if they have other names.
+        lists: the outputs that are lists, of a different length in each row; those in a tuple have
+            the same length.
         variants: arguments of the model's constructor, such as `multi_label`, that make a model of
-            another family, whose class extends this one; by argument, the family's name.
+            another family, whose class extends this one: argument -> name of that family.
 
     Raises:
         UserError: a part is missing, or has a wrong type.

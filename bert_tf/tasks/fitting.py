@@ -74,14 +74,14 @@ def fit(
     Args:
         x: the inputs, see the class; or a batched dataset of (x, y); or a table with named columns
             of pyarrow, pandas, polars or `datasets`, named as the files of the task name them.
-        y: the targets, see the class; of a table, the name of their column, if it has another one.
+        y: the targets, see the class; for a table, the name of their column if it is unusual.
         batch_size: rows of a batch (32).
         class_weight: weights by the class's number or name.
         learning_rate: the highest learning rate, if the model is not compiled (5e-5).
         seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
         teacher: a trained model of the same class, labels and vocabulary, from whose outputs
-            the model learns, besides `y` or without it (knowledge distillation). A loss that
-            the model was compiled with is the loss of `y`.
+            the model learns, with or without `y` (knowledge distillation). If the model was
+            compiled with a loss, that loss applies to `y`.
         distillation: the losses of the teacher and their weights, a dict of the keys of the
             section `distillation` in docs/reference/configuration.md, such as
             `{"temperature": 4.0, "hidden": 1.0}`.
@@ -116,7 +116,7 @@ def fit(
         "validation_freq": validation_freq,
     }
     adapter = _settings_of(lora)
-    model.remember({})  # what an earlier `fit` found
+    model.remember({})  # forgets the results of an earlier `fit`
     _check_teaching(model, teacher, distillation)
     if inputs.is_for_keras(x):
         if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
@@ -165,7 +165,7 @@ def fit(
     if not inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
         if not isinstance(validation_data, Columns):
             validation_data = validation_rows(model, validation_data, validation_steps)
-        # What is wrong with them shows before the training.
+        # Mistakes in the validation targets are reported before the training.
         if model.target is not None and validation_data.targets is not None:
             model.target.numbers(validation_data)
         validation = _Validation(model, validation_data, size, verbose, validation_freq)
@@ -246,8 +246,8 @@ def _settings_of(lora: Any) -> LoraConfig | None:
 
 @contextlib.contextmanager
 def _adapted(model: Any, lora: LoraConfig | None) -> Iterator[None]:
-    """Trains a model with a new adapter, if there are settings of one. A compiled model then has a
-    new optimizer of the same settings, since its own may be made for other weights.
+    """Trains a model with a new adapter, if its settings are given. A compiled model then gets a
+    new optimizer with the same settings, since its own may be built for other weights.
     """
     before, model.updates = model.updates, None
     if lora is None:
@@ -346,10 +346,10 @@ def calibrate(
     batch_size: int | None = None,
     verbose: int | str = "auto",
 ) -> dict[str, float]:
-    """Makes probabilities say how often they are right: temperature scaling (Guo et al. 2017).
+    """Makes probabilities match the share of right answers: temperature scaling (Guo et al. 2017).
 
-    Where logits become probabilities, they are divided by one number, `temperature`, under which
-    the targets of held-out data are likeliest. The answers and the weights stay as they are. The
+    Logits are divided by one number, `temperature`, before they become probabilities. This number
+    makes the targets of held-out data likeliest. The answers and the weights do not change. The
     temperature is saved with the model, and is a part of its exports. `fit` sets it back to 1.
 
     Args:
@@ -358,8 +358,8 @@ def calibrate(
 
     Returns:
         `temperature`, and the expected calibration error in 15 bins of equal width before and
-        after: the mean distance between the probability of predictions and the share of them that
-        is right. Of several labels, each is a prediction of its own.
+        after: the mean distance between the probability of predictions and the share of right
+        ones. If a row can have several labels, each label is a prediction of its own.
 
     Raises:
         UserError: as `evaluate`; the family has no such probabilities; all rows have the same
@@ -392,7 +392,7 @@ def calibrate_on(model: Any, rows: Columns, *options: Any) -> dict[str, float]:
 
 
 def official_metrics(model: Any, predictions: Any, rows: Any) -> dict[str, float]:
-    """The official metrics of predictions; {} if rows that have targets lack them."""
+    """The official metrics of predictions; {} if the rows lack targets that the task requires."""
     lacks = rows.targets is None if isinstance(rows, Columns) else False
     if lacks and model.target is not None and not model.target.is_optional:
         return {}
@@ -409,7 +409,7 @@ def check_ready(model: Any) -> None:
 
 
 def is_compiled_by_user(model: Any) -> bool:
-    """Whether `compile` was called, which then decides how the model is trained."""
+    """Whether the user called `compile`, which then decides how the model is trained."""
     return model.compiled and not model._compiled_by_fit
 
 
@@ -428,7 +428,7 @@ def _rows_of(model: Any, x: Any, y: Any, steps: int | None, what: str) -> Column
 
 
 def validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
-    """The validation data as checked rows: a dataset, (x, y), or x alone where it has the rest."""
+    """The validation data as checked rows: a dataset, (x, y), or x alone if that is complete."""
     is_list = isinstance(data, list | tuple) and len(data) > 0
     has_targets = model.target is not None and not (is_list and isinstance(data[0], Mapping))
     if not has_targets or isinstance(data, tf.data.Dataset) or arrow.is_table(data):
@@ -539,7 +539,7 @@ def _first(validation: _Validation, callbacks: Any) -> Any:
 
 def random_seed() -> int:
     """The seed that `keras.utils.set_random_seed` has set, or a random one."""
-    # Keras sets TensorFlow's seed too, which is the one that can be read.
+    # Keras also sets TensorFlow's seed, and only that one can be read.
     seed, _ = tf.compat.v1.get_seed(1)
     return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)
 

@@ -32,7 +32,7 @@ Model = TypeVar("Model", bound=EncoderModel)
 
 _PRETRAINED = "MaskedLM"  # the class for checkpoints of pre-training
 _POOLER = "encoder/pooler/"
-# Settings of an embedder that a head on its vectors has too.
+# Settings of an embedder that apply to a head on its vectors too.
 OF_VECTORS = ("pooling", "normalize")
 # Arguments of constructors that are not settings.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
@@ -44,7 +44,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
         try:
             checkpoint = reading.find(path)
         except UserError:
-            # Other SavedModels than the encoders of TF Hub.
+            # SavedModels that are not encoders of TF Hub.
             is_onnx = Path(path).suffix == ".onnx"
             if is_saved_model(path) or is_onnx:
                 kind = "an ONNX file" if is_onnx else "a SavedModel"
@@ -115,7 +115,7 @@ def length_read(model: Any) -> str:
 
 
 def say(report: LoadReport, path: str | os.PathLike) -> None:
-    """Prints a report that says more than that everything was loaded."""
+    """Prints a report, unless it only says that everything was loaded."""
     if report.ignored or report.notes:
         logger.info(f"{path}: {report}")
 
@@ -157,7 +157,7 @@ def built(
         classes = known.pop("num_classes", None)
         if labels is None and classes:
             known = cls.named_outputs(description.labels, classes) | known
-        if "long_text" in settings:  # decides anew
+        if "long_text" in settings:  # overrides the settings of long texts in the checkpoint
             known = {name: v for name, v in known.items() if name not in LONG_TEXT}
         if cls.cuts_texts:
             # A trained head reads as much as its encoder can, unless the files say otherwise.

@@ -1,4 +1,4 @@
-"""Checks what Python users pass to `fit`, `evaluate` and `predict`, and makes lists of it."""
+"""Checks the arguments of `fit`, `evaluate` and `predict`, and turns them into lists."""
 
 import functools
 import inspect
@@ -21,8 +21,8 @@ Result = TypeVar("Result")
 
 
 def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Takes two columns one after the other, as in `predict(queries, passages)`, for their tuple.
-    The second stands where the method has its batch size. Models that may take one need a tuple.
+    """Accepts two columns as two arguments, as in `predict(queries, passages)`, besides a tuple.
+    The second takes the place of the batch size. Models that may take one column need a tuple.
     """
     place = [*inspect.signature(method).parameters].index("batch_size")
 
@@ -38,13 +38,13 @@ def columns_may_follow(method: Callable[Parameters, Result]) -> Callable[Paramet
 
 
 def takes_two(model: Any) -> bool:
-    """Whether all models of the class take two columns; of an export it is not known."""
+    """Whether all models of the class take two columns; true for exports, which do not say."""
     own = getattr(type(model), "columns", None)
     return own is None or isinstance(own, tuple) and len(own) == 2
 
 
 def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The inputs of `predict`, of which some or all are given by their names."""
+    """The inputs of `predict`, if some or all of them are given by their names."""
     if x is None or not columns:
         return dict(columns) or x
     for name in columns:
@@ -56,8 +56,8 @@ def by_name(x: Any, columns: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def is_for_keras(x: Any) -> bool:
-    """Whether inputs are for Keras itself: ids by name, or an object that gives batches of them.
-    All else is taken as strings, so that the error message names the wrong value.
+    """Whether inputs are for Keras itself: ids by name, or an object that gives batches of ids.
+    Anything else counts as strings, so that the error message names the wrong value.
     """
     if isinstance(x, tf.data.Dataset):
         first = tf.nest.flatten(inputs_of(x.element_spec))
@@ -73,7 +73,7 @@ def is_for_keras(x: Any) -> bool:
 
 
 def of_generator(x: Any, may_read: bool = True) -> Any:
-    """Inputs as they are, but for a generator of strings, which is read to its end if it may be."""
+    """Inputs, unchanged except that a generator of strings is read to its end, if `may_read`."""
     if not hasattr(x, "__next__"):
         return x
     first = [*itertools.islice(x, 1)]
@@ -94,7 +94,7 @@ def of_generator(x: Any, may_read: bool = True) -> Any:
 
 
 def of_table(model: Any, x: Any, y: Any = None, what: str = "x") -> tuple[Any, Any]:
-    """Inputs and targets as they are; of a table, its columns; `y` may name the targets."""
+    """Inputs and targets as they are, or the columns of a table, where `y` may name the targets."""
     if not arrow.is_table(x):
         return x, y
     table = arrow.of_object(x, what)
@@ -135,7 +135,7 @@ def check_batched(dataset: tf.data.Dataset, what: str) -> None:
 
 
 def asked(x: Any, columns: Sequence[Column]) -> tuple[list[dict[str, Any]], bool]:
-    """Inputs of `predict` as rows, and whether they were those of a single row."""
+    """Inputs of `predict` as rows, and whether a single row was given."""
     names = tuple(column.name for column in columns)
     if isinstance(x, Mapping):
         given = [x[name] for name in names if name in x]

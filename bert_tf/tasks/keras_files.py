@@ -36,20 +36,20 @@ from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 
 SUFFIX = ".keras"
-FORMAT = 1  # the version of what `get_config` of a task model returns
+FORMAT = 1  # the version of the configuration that `get_config` of a task model returns
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
 _NOT_OURS = "does not hold a bert_tf model; load it with keras.saving.load_model"
-_LONGEST = 2**24  # most bytes of everything but the weights
+_LONGEST = 2**24  # the maximum number of bytes of everything but the weights
 # The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
 _COUNTS = re.compile(r"^/optimizer/|/seed_generator[^/]*/")
 _WEIGHTS_OF_LAYER = 12  # the least number of weights of an encoder's layer
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# What a model may be compiled with: the classes and functions of these modules, those that other
-# packages have registered, and our own classes of these kinds.
+# A model may be compiled with the classes and functions of these modules, with those that other
+# packages have registered, and with our own classes of these kinds.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
 _KINDS = (
     keras.optimizers.Optimizer,
@@ -57,7 +57,7 @@ _KINDS = (
     keras.losses.Loss,
     keras.metrics.Metric,
 )
-# The most numbers of all metrics: some have a matrix of as many rows as they have classes.
+# The maximum size of all metrics together: some have a matrix with a row for each class.
 _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
 # Regular expressions that take very long have a repeated group or many repeats.
@@ -94,7 +94,7 @@ def read(path: Path) -> keras.Model:
     for name, variable in weight_names(model).items():
         check_finite(variable.numpy(), name, path)
     if len(held) != len(model.weights):
-        # Keras passes over weights that belong to no part of the model.
+        # Keras ignores weights that belong to no part of the model.
         with tempfile.TemporaryDirectory() as folder:
             model.save_weights(own := Path(folder) / "own.weights.h5")
             ignored = held - _names(own.read_bytes())
@@ -111,7 +111,7 @@ def _names(weights: bytes) -> set[str]:
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
-    """The first field whose value has not the plain type of its hint, in words, or None."""
+    """Describes the first field whose value does not have the plain type of its hint, or None."""
     known = typing.get_type_hints(cls.__init__) | hints
     for name, value in fields.items():
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
@@ -136,7 +136,7 @@ def _checked(path: Path) -> tuple[dict[str, Any], set[str]]:
         raise UserError(f"{path} {_NOT_OURS}")
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
-        # Before the other fields are checked, which may be unknown here.
+        # This check comes first, since the other fields may be unknown here.
         raise UserError(
             f"{path} was saved by a later bert_tf (format {written}); update bert_tf to load it"
         )
@@ -232,7 +232,7 @@ def _class_of(node: Mapping[str, Any]) -> type | None:
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
     if (family := registry.family_of(class_name)) is not None:
-        family.model_class()  # Keras knows it once it is imported
+        family.model_class()  # the import registers the class with Keras
     cls = keras.saving.get_custom_objects().get(name)
     return cls if isinstance(cls, type) and issubclass(cls, (EncoderModel, Encoder)) else None
 
@@ -267,7 +267,7 @@ def _check_compiled(path: Path, config: Any) -> None:
         is_function = class_name == "function" and isinstance(node.get("config"), str)
         if isinstance(name, str) and name in registered:
             found = registered[name]
-            # A program trusts what it has registered itself.
+            # Objects that the program has registered itself are trusted.
             is_known = not name.startswith(_PACKAGE) or (
                 isinstance(found, type) and issubclass(found, _KINDS)
             )
@@ -288,7 +288,7 @@ def _check_compiled(path: Path, config: Any) -> None:
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
-    """Raises an error if Keras would build or compile a part while it creates it."""
+    """Raises an error if Keras would build or compile a part while creating that part."""
     if node.get("build_config") or node.get("compile_config"):
         raise _Damage(f"{shown(node.get('class_name'))} is an unexpected class")
 

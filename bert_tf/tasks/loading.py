@@ -113,7 +113,7 @@ def load_model(
     from_checkpoint.say(report, path)
     if checkpoint.table.format != native.TABLE.format:
         logger.info(f"{path}: reads {from_checkpoint.length_read(model)}, special ones included")
-    model.pair = bool(model.pair)  # what a checkpoint leaves open are single texts
+    model.pair = bool(model.pair)  # None, an open choice in a checkpoint, means single texts
     model.origin = from_checkpoint.origin_of(checkpoint, path)
     if model.origin.metrics:
         model.remember({**model.origin.metrics, **(settings or {})})

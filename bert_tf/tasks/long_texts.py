@@ -28,7 +28,7 @@ def set_up(
     stride: int | None = None,
     max_windows: int | None = None,
 ) -> None:
-    """Sets how a model reads long texts, and what it leaves out of them, its `cut`."""
+    """Sets how a model reads long texts, and its `cut`: which part of them it leaves out."""
     model.long_text, model.cut = long_text, "middle" if long_text == HEAD_AND_TAIL else "end"
     for name, value in zip(LONG_TEXT[1:], (window_pooling, stride, max_windows), strict=True):
         if value is not None and long_text != WINDOWS:
@@ -51,7 +51,7 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def unread(model: Any) -> str:
-    """What rows have of which a model does not read all, and what of them it does not read."""
+    """A phrase for the rows that are too long for a model, and for the part that it leaves out."""
     limits = []
     if model.long_text != WINDOWS:
         limits.append(f"more than {model.max_length} tokens (max_length)")
@@ -69,8 +69,8 @@ def reader(model: Any) -> TextReader:
 
 
 def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Tensor]:
-    """The windows [windows, seq_len] of rows that hold them end to end, [rows, tokens], and the row
-    of each, int32 [windows], -1 for padding. Where a model reads no windows, each row is one.
+    """The windows [windows, seq_len] of rows that hold windows end to end, [rows, tokens], and the
+    row of each, int32 [windows], -1 for padding. If a model reads no windows, each row is one.
     """
     shape = tf.shape(inputs["input_mask"])
     if model.long_text != WINDOWS:
@@ -86,7 +86,7 @@ def split(model: Any, inputs: Mapping[str, tf.Tensor]) -> tuple[Features, tf.Ten
 
 
 def outputs(model: Any, windows: TextWindows) -> Any:
-    """What `call` computes for windows of rows, in bounded memory; the same of equal rows."""
+    """The outputs of `call` for windows of rows, in bounded memory; equal rows give equal ones."""
     network = model.network()
     if model.long_text != WINDOWS:
         return map_rows(network, windows.features)

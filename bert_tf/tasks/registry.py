@@ -113,6 +113,6 @@ def _read_entry_points() -> None:
             family = entry.load()
             if not any(each is family for each in _registered.values()):
                 register(family)
-        # Whatever the code of another package may raise.
+        # The code of another package may raise any error.
         except Exception as error:
             logger.warning(f"the task {entry.name} of the package {package} is skipped: {error}")

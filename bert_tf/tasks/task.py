@@ -32,15 +32,15 @@ class Task(ABC):
     Attributes:
         labels: names of the classes in the order of the logits; () for tasks without classes.
         initial: the head's arguments and the settings of the checkpoint that a run starts from,
-            where that is a model of the same task; otherwise {}.
+            if that checkpoint is a model of the same task; otherwise {}.
     """
 
-    # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
+    # The metric that decides which of several runs is best (higher is better); `best_metric_of`.
     best_metric: str
-    # What the rows of each class weigh in the loss, by its number, once the training rows are
-    # known; None if all weigh alike.
+    # The weight in the loss of the rows of each class, by the number of the class, once the
+    # training rows are known; None gives all rows the same weight.
     class_weight: Mapping[int, float] | None = None
-    # What `data.format` may be, where `check_format` is to check it.
+    # The values of `data.format` that `check_format` accepts.
     formats: tuple[str, ...] = ()
 
     def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
@@ -57,7 +57,7 @@ class Task(ABC):
         return task
 
     def check_format(self) -> None:
-        """Raises UserError if `data.format` is none of `formats`."""
+        """Raises UserError if `data.format` is not one of `formats`."""
         if self.formats and self.data.format not in self.formats:
             raise UserError(
                 f"unknown data.format {self.data.format!r}; choose one of {', '.join(self.formats)}"
@@ -123,7 +123,7 @@ class Task(ABC):
         """The model on top of `encoder`, with the settings of the configuration, not compiled."""
 
     def check_settings(self, tokenizer: Tokenizer) -> None:
-        """Raises UserError if `model` would, because of the settings, before data are read."""
+        """Raises UserError before data are read if `model` would raise it because of settings."""
         del tokenizer
 
     def compile(self, model: TaskModel, **options: Any) -> None:
@@ -132,8 +132,8 @@ class Task(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Any:
-        """The rows of one file, to predict and score; other than the dev files', they may have no
-        targets. A label that training did not have is an error.
+        """The rows of one file, to predict and score. Only rows of dev files must have targets. A
+        label that training did not have is an error.
         """
 
     def score(self, model: TaskModel, predictions: Any, rows: Any) -> dict[str, float]:
@@ -148,5 +148,5 @@ class Task(ABC):
 
 
 def indexed(predictions: Iterable[object]) -> str:
-    """Predictions as a TSV file numbers them, the form of GLUE's submissions."""
+    """Predictions as a TSV file with numbered lines, the form of GLUE's submissions."""
     return "index\tprediction\n" + "".join(f"{i}\t{each}\n" for i, each in enumerate(predictions))

@@ -83,16 +83,16 @@ Predicted = Literal["classes", "labels", "values"]
 
 
 class Network(Protocol):
-    """What computes a model's outputs: the model, or what stands for it in an export."""
+    """Computes a model's outputs: the model itself, or the network of an export in its place."""
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
         """Maps the encoder's inputs to the outputs of the task model's `call`; it never trains."""
 
-    # Whether an input of a model that reads windows is a row, with its windows end to end.
+    # Whether, for a model that reads windows, an input is a whole row with its windows end to end.
     reads_rows: ClassVar[bool]
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`compute`, which uses the model by its parts, as the graph is to have it."""
+        """Wraps `compute`, which calls parts of the model, in the form that the graph requires."""
 
 
 class TaskModel(EncoderModel):
@@ -102,8 +102,8 @@ class TaskModel(EncoderModel):
         encoder: the encoder.
         tokenizer: its tokenizer.
         head: the arguments of the head, kept for checkpoints.
-        max_length: most tokens of an input; None is `default_max_length`, or as many as the encoder
-            has positions.
+        max_length: the maximum number of tokens of an input; None is `default_max_length`, or as
+            many as the encoder has positions.
         uses_pooler: whether the head reads the pooled output.
 
     Attributes:
@@ -122,25 +122,25 @@ class TaskModel(EncoderModel):
     default_max_length: ClassVar[int | None] = 128
     # Whether the ends of longer texts are cut off; other models read such texts in windows.
     cuts_texts: ClassVar[bool] = True
-    # The arguments by which one call of `predict` differs from another: settings, which `export`
-    # takes too, or arguments of `asked`.
+    # The arguments that can be given to a single call of `predict`: settings, which `export` takes
+    # too, or arguments of `asked`.
     answer_options: ClassVar[tuple[str, ...]] = ()
-    # Those that Python decides where a LiteRT file answers.
+    # Those of them that can still change with a LiteRT file, because Python applies them.
     device_options: ClassVar[tuple[str, ...]] = ("abstain",)
     has_labels: ClassVar[bool] = False
     # Whether the class has probabilities that `calibrate` can change.
     calibrates: ClassVar[bool] = False
-    # Whether `fit` trains the model; the head of others must be in their checkpoint.
+    # Whether `fit` trains the model; if not, the head must come from the checkpoint.
     trains: ClassVar[bool] = True
-    # What `call` returns: logits of "classes", of which one is right, logits of "labels", of which
-    # any number is right, or "values". It decides the loss, and what a student learns.
+    # What `call` returns: logits of "classes" (exactly one is right), logits of "labels" (any
+    # number can be right), or "values". This decides the loss, and what a student learns.
     predicts: ClassVar[Predicted | None] = None
     # Whether the rows of a batch are of similar length, which leaves little padding.
     group_by_length: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     max_length: int
-    # How longer texts are read, and what is left out of them: `long_texts.set_up`.
+    # How longer texts are read, and which part of them is left out; see `long_texts.set_up`.
     long_text: str
     cut: Cut
     window_pooling: str | None
@@ -169,10 +169,10 @@ class TaskModel(EncoderModel):
         self.labels = ()
         self.origin: Any = None
         self.pair: bool | None = False  # whether a row is two texts; None lets `fit` decide
-        self.temperature = 1.0  # what logits are divided by where they become probabilities
-        self.abstain: float | None = None  # the least probability of an answer
-        # The folder in which the next `examples` keeps tokenized rows; None is memory. See
-        # `mapped.joined`.
+        self.temperature = 1.0  # the divisor of logits before they become probabilities
+        self.abstain: float | None = None  # the minimum probability of an answer
+        # The folder in which the next call of `examples` keeps tokenized rows; None keeps them in
+        # memory. See `mapped.joined`.
         self.tokens: Path | None = None
         long_texts.set_up(self)
         # The default head, see `make_head`.
@@ -181,9 +181,9 @@ class TaskModel(EncoderModel):
         self.window_attention: Any = None
         self._of_classes = "classifier"  # the layer that `name_classes` makes
         self._compiled_by_fit, self._epochs_drawn = False, 0
-        # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
+        # The vocabulary's hash and the tokenizer's settings, until the tokenizer is loaded.
         self._vocabulary: tuple[str | None, TokenizerSettings] = (None, TokenizerSettings())
-        # Traced signatures. Keras tracks what a plain dict holds, but not this.
+        # Traced signatures. Keras would track the contents of a plain dict, but not of a UserDict.
         self._functions: UserDict[str, Any] = UserDict()
         self._network: Network | None = None
         self._tokenizer: Tokenizer | None = None
@@ -212,13 +212,13 @@ class TaskModel(EncoderModel):
             dtype: Keras's dtype policy, such as "mixed_bfloat16".
             layout: as for `Encoder`.
             add_tokens: texts that the tokenizer keeps whole from now on, such as ["<e1>", "</e1>"].
-                The word embeddings, and the bias of a masked language model, get a row for each,
-                the mean of the rows of the pieces that it was cut into.
+                The word embeddings, and the bias of a masked language model, get a row for each
+                text: the mean of the rows of the pieces into which the text was cut before.
             **settings: arguments of the constructor, such as `max_length`.
 
         Raises:
-            UserError: there is no checkpoint at `path`, it is damaged, a setting is unknown, or as
-                `Tokenizer.with_tokens`.
+            UserError: there is no checkpoint at `path`, it is damaged, or a setting is unknown; or
+                as for `Tokenizer.with_tokens`.
         """
         checkpoint = with_tokens(from_checkpoint.find(path), add_tokens)
         tokenizer = Tokenizer.from_checkpoint(checkpoint)
@@ -244,9 +244,9 @@ class TaskModel(EncoderModel):
             )
         return self._tokenizer
 
-    # This is no property, because Keras would save its value as a part of the model.
+    # This is not a property, because Keras would save its value as a part of the model.
     def network(self) -> Network:
-        """What computes the outputs for strings: this model, or what stands for it in an export."""
+        """Computes the outputs for strings: this model, or an export's network in its place."""
         return self._network or self._once("network", lambda: SharedModel(self))
 
     def with_network(self, network: Network) -> Self:
@@ -255,8 +255,8 @@ class TaskModel(EncoderModel):
 
     def _with(self, **attributes: Any) -> Self:
         model = object.__new__(type(self))
-        # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would take the
-        # metrics in it for other ones, and `fit` would report these, which stay 0.
+        # `model.__dict__ |= …` would also set the attribute `__dict__`. Keras would count the
+        # metrics in it as separate ones, and `fit` would report those, which stay 0.
         model.__dict__.update(vars(self) | attributes)
         return model
 
@@ -283,18 +283,18 @@ class TaskModel(EncoderModel):
         return trim(long_texts.reader(self).at_once(texts).end_to_end())
 
     def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts, or pairs of texts, as ids without padding; once, they are kept in `tokens`."""
+        """Texts, or pairs, as ids without padding. The folder `tokens` is used for one call."""
 
         def pieces(first: int) -> Iterator[dict[str, np.ndarray]]:
             return (flat(self.packed(texts)) for texts in in_chunks(columns, _CHUNK, first))
 
-        folder, self.tokens = self.tokens, None  # of other texts, it would have the same
+        folder, self.tokens = self.tokens, None  # it would return the same ids for other texts
         return EncodedRows.of_arrays(joined(pieces, folder))
 
     def count_cut(self, columns: Sequence[Sequence[Any]]) -> tuple[int, str]:
-        """How many rows have more tokens than the model reads, so that their texts are cut, and
-        what they have and how they are cut, in words. A column is of texts, or of lists of texts of
-        which each is packed with the others.
+        """The number of rows that are cut, since they have more tokens than the model reads; and a
+        phrase that says what these rows have and how they are cut. A column holds texts, or lists
+        of texts, each of which is packed with the other columns.
         """
         if not self.cuts_texts:
             return 0, ""
@@ -336,16 +336,16 @@ class TaskModel(EncoderModel):
         return self.outputs_of(vectors, training)
 
     def vectors_of(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """What the head reads of inputs [rows, seq_len]: by default the pooled output."""
+        """The vectors that the head reads, from inputs [rows, seq_len]; here the pooled output."""
         return self.encoder.pooled(inputs, training=training)
 
     def outputs_of(self, vectors: tf.Tensor, training: bool = False) -> Any:
-        """What `call` computes of these vectors, [rows, width]."""
+        """The outputs of `call` for these vectors, [rows, width]."""
         vectors = tf.ensure_shape(vectors, [None, self.pooled_width])
         return tf.cast(self.classifier(self.dropout(vectors, training=training)), tf.float32)
 
     def window_scores(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The logarithms of the weights of windows in a mean; by default windows count alike."""
+        """The logarithms of the windows' weights in a mean; by default the weights are equal."""
         return tf.zeros(tf.shape(inputs["input_mask"])[:1])
 
     def read(self, texts: Sequence[tf.Tensor]) -> TextWindows:
@@ -354,7 +354,7 @@ class TaskModel(EncoderModel):
         return self._once(key, lambda: shared(long_texts.reader(self)))(list(texts))
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once until the graphs of this model are forgotten."""
+        """The result of `make`, which is kept until the graphs of this model are cleared."""
         if key not in self._functions:
             self._functions[key] = make()
         return self._functions[key]
@@ -381,7 +381,7 @@ class TaskModel(EncoderModel):
         layers: str | Sequence[int] = "spread",
         dtype: str | keras.DTypePolicy | None = None,
     ) -> Self:
-        """A smaller model that starts from some layers of this one, to be trained by it.
+        """A student for the distillation of this model: a smaller one, made of some of its layers.
 
         Embeddings, pooler, head, tokenizer, labels and settings are this model's. Then
         `student.fit(texts, teacher=model)` distils this model; see docs/how_to/distillation.md.
@@ -394,9 +394,9 @@ class TaskModel(EncoderModel):
         2
 
         Args:
-            num_hidden_layers: its layers; None is as many as `layers` names, or else all.
-            layers: "spread" takes every k-th up to the last, as TinyBERT's uniform mapping;
-                "first" and "last" take those; or a list of their numbers, counted from 0.
+            num_hidden_layers: the student's layers; None is as many as `layers` lists, or else all.
+            layers: "spread" takes every k-th layer up to the last, as TinyBERT's uniform mapping;
+                "first" and "last" take the layers at that end; or a list of layer numbers, from 0.
             dtype: Keras's dtype policy; None is this model's.
 
         Raises:
@@ -466,8 +466,8 @@ class TaskModel(EncoderModel):
         return rows.checked(columns, target)
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
-        """The inputs in a table as a dict of columns, named as inputs are or as in files, and the
-        targets or None. `target` is their column, which None finds, or the targets themselves.
+        """The inputs in a table as a dict of columns, and the targets or None. The table names them
+        as `predict` or files do. `target` is the targets or their column, which None finds.
         """
         names = table.named()
         x = {name: table.column(column) for name, column in names.items()}
@@ -580,11 +580,11 @@ class TaskModel(EncoderModel):
 
         Args:
             filepath: ends in `.keras`.
-            overwrite: whether a file that is there is replaced.
+            overwrite: whether an existing file is replaced.
             **kwargs: as in Keras.
 
         Raises:
-            UserError: the file cannot be written, or is there and `overwrite` is false.
+            UserError: the file cannot be written, or it exists and `overwrite` is false.
         """
         path = local_path(filepath)
         if path.suffix != ".keras":
@@ -647,7 +647,7 @@ class TaskModel(EncoderModel):
     ) -> None:
         """Writes a SavedModel that takes strings or ids and returns answers, or one file.
 
-        With `input_signature`, or in another format, it is Keras's `export` of the model of ids.
+        With `input_signature`, or a format that only Keras has, it is Keras's `export` of ids.
 
         Args:
             filepath: the folder to write, or the file, which ends in `.tflite` or `.onnx`; it must
@@ -656,23 +656,23 @@ class TaskModel(EncoderModel):
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
-            precision: of a SavedModel "float32", "bfloat16" or "int8", and None is the precision of
-                the model; of a LiteRT file "float32", which None is too, "float16" or "int8".
+            precision: for a SavedModel "float32", "bfloat16", "int8", or None, the precision of the
+                model; for a LiteRT file "float32", which is the same as None, "float16" or "int8".
             freeze: whether the weights of a SavedModel become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the SavedModel, for example a GPU.
-            lengths: tokens of a row in a LiteRT file, of which the shortest that fits is used; None
-                is `max_length` alone.
-            inputs: whether the export takes "strings", the default of a SavedModel, or "ids", mask
-                and segments, the default of a file.
+            lengths: the lengths of rows in tokens for which a LiteRT file is made; it uses the
+                shortest that fits. None is `max_length` alone.
+            inputs: whether the export takes "strings", the default of a SavedModel, or "ids" with
+                mask and segments, the default of a file.
             calibration: for precision "int8", inputs as `predict` takes them, from which fixed
                 ranges of numbers are found; a SavedModel requires them.
             **kwargs: settings that `predict` takes for one call, such as `abstain` or `vectors`;
-                the export then has them. In other formats as in Keras.
+                the export always applies them. In other formats as in Keras.
 
         Raises:
             UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
-                an operation, or what is to be written exists or cannot be written.
+                an operation, or the file or folder exists or cannot be written.
         """
         options: dict[str, Any] = {"version": version, "freeze": freeze, "device": device}
         options |= {"lengths": lengths, "inputs": inputs, "calibration": calibration}
@@ -722,9 +722,9 @@ class TaskModel(EncoderModel):
                 also follow the first. One row gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            steps: batches to take of a dataset, or as in Keras, as `callbacks` are, for ids.
-            **columns: the columns by their names instead of `x`, and what the class says of one
-                call, such as the `prompt` of a `TextEmbedder`.
+            steps: batches to take from a dataset; for ids, `steps` and `callbacks` are as in Keras.
+            **columns: the columns by their names instead of `x`, and the options of the class for
+                one call, such as the `prompt` of a `TextEmbedder`.
 
         Raises:
             UserError: the inputs are not what the model takes.
@@ -753,15 +753,17 @@ class TaskModel(EncoderModel):
             For each row a `bert_tf.interpret.looks.Explanation`: `tokens`, their character
             `offsets`, the `output` that is explained, the `importance` of each token for it
             (integrated gradients, Sundararajan, Taly and Yan 2017), and the `attention` of all
-            heads. A notebook shows it as a picture. Of a list of texts, such as choices, each text
-            has one, the best first. Of tags, each window of a long text has one; of a question,
-            the window with the answer.
+            heads. A notebook shows it as a picture. For a list of texts, such as choices, there is
+            one for each text, the best first. For tags, there is one for each window of a long
+            text; for a question, one for the window with the answer.
 
         Raises:
             UserError: as `predict`; or the model reads windows of long texts.
         """
         fitting.check_ready(self)
-        family: Any = registry.family_of_class(type(self))
+        family = registry.family_of_class(type(self))
+        if family is None:
+            raise UserError(f"a {type(self).__name__} has no pictures; register its TaskFamily")
         pictures = family.pictures_class().of_model(self)
         known, names = {each.name: each for each in self.columns}, pictures.accepted[0]
         of_names = [known.get(name) or TextColumn(name) for name in names]
@@ -808,7 +810,7 @@ class TaskModel(EncoderModel):
     # ---- What a family defines -----------------------------------------------------------------
     #
     # By default a row is one text or two, packed into one row of tokens; the head is a linear layer
-    # on the pooled output; and what it computes for a row is decoded, scored and answered.
+    # on the pooled output; and the head's outputs for a row are decoded, scored and returned.
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -818,14 +820,14 @@ class TaskModel(EncoderModel):
     @property
     @abstractmethod
     def target(self) -> Target | None:
-        """What is to be learned of a row; None if a row has it in itself."""
+        """The target of a row; None if the model learns from the inputs alone."""
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """The outputs of `serving_default`, each [batch, ...], from what `call` computes."""
         raise NotImplementedError
 
     def decoded(self, scores: tf.Tensor) -> Tensors:
-        """As `decode`, if it is sure enough; rows with the same scores have the same outputs."""
+        """As `decode`, but abstains if unsure; rows with equal scores have equal outputs."""
         first, found = first_equal(scores), abstaining(self.decode(scores), self.abstain)
         return {name: tf.gather(each, first) for name, each in found.items()}
 
@@ -847,11 +849,11 @@ class TaskModel(EncoderModel):
         return np.stack(taken) if isinstance(predictions, np.ndarray) else taken, rows.take(places)
 
     def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`, by default of `predicts`; {} if they are built in."""
+        """Loss and metrics for `compile`, by default those for `predicts`; {} if built in."""
         return _LOSSES[self.predicts]() if self.predicts else {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
-        """What a student learns of the outputs of `call`; of the targets only the form is used."""
+        """The parts of the outputs of `call` that a student learns; `y` only gives their form."""
         if self.predicts is None:
             raise UserError(
                 f"a {type(self).__name__} cannot be distilled: its class does not define matched"
@@ -869,17 +871,17 @@ class TaskModel(EncoderModel):
         self.temperature *= factor
 
     def calibrated(self, scores: Any) -> Any:
-        """Logits whose softmax or sigmoid are the probabilities, of what `call` computes."""
+        """The outputs of `call` as logits whose softmax or sigmoid gives the probabilities."""
         return scores if self.temperature == 1.0 else scores / self.temperature
 
     def calibration_targets(self, rows: Columns) -> np.ndarray:
-        """The targets of what `infer` gives, -1 for none. Raises UserError without any."""
+        """The targets of the results of `infer`, -1 for none. UserError if not `calibrates`."""
         if not self.calibrates:
             raise UserError(f"a {type(self).__name__} has no class probabilities to calibrate")
         return cast(Target, self.target).numbers(rows)
 
     def device_form(self) -> DeviceForm:
-        """What the model answers on a device; by default it cannot be asked there."""
+        """The form of the model's answers on a device; by default it cannot answer there."""
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT or ONNX; export a SavedModel"
         )
@@ -900,7 +902,7 @@ class TaskModel(EncoderModel):
         return tuple(column.name for column in self.columns)
 
     def columns_of(self, x: Any) -> tuple[Column, ...]:
-        """The columns that `x` should have; as long as `pair` is not decided, `x` decides."""
+        """The columns that `x` should have; while `pair` is None, `x` decides."""
         if self.pair is None:
             names = {column.name for column in PAIR}
             is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and names <= set(x)
@@ -931,7 +933,7 @@ class TaskModel(EncoderModel):
         return keras.utils.pack_x_y_sample_weight(features, targets, weights)
 
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """What `official_metrics` takes: by default outputs of `call`, calibrated, [rows, ...]."""
+        """Input of `official_metrics`: by default calibrated outputs of `call`, [rows, ...]."""
         found = each_answer(
             self,
             "scores",
@@ -943,7 +945,7 @@ class TaskModel(EncoderModel):
         return self.calibrated(np.stack(found))
 
     def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
-        """What `call` computes for strings, in bounded memory; the same for the same token ids."""
+        """The outputs of `call` for strings, in bounded memory; equal for equal token ids."""
         texts = [given[name] for name in self.input_names]
         return long_texts.outputs(self, self.read(texts))
 
@@ -959,8 +961,8 @@ class TaskModel(EncoderModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """The signatures of an export that takes the encoder's inputs; all their operations are of
-        TensorFlow's core. Python answers strings with the inner one, NETWORK, by default `call`.
+        """The signatures of an export that takes the encoder's inputs; they use only operations of
+        TensorFlow's core. For strings, Python calls the inner signature NETWORK, by default `call`.
         """
         return {
             "serving_default": of_ids(self, lambda given: self.decoded(self.scores_of_ids(given))),
@@ -968,11 +970,11 @@ class TaskModel(EncoderModel):
         }
 
     def scores_of_ids(self, given: Mapping[str, tf.Tensor]) -> Any:
-        """As `scores`, of the inputs of an export that takes ids."""
+        """As `scores`, for the inputs of an export that takes ids."""
         return map_rows(self.network(), given)
 
     def strings_form(self) -> StringsForm:
-        """How the model is asked with strings on a device; by default as `device_form` says."""
+        """How the model answers strings on a device; by default as `device_form` says."""
         form, names = self.device_form(), self.input_names
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
@@ -1046,7 +1048,7 @@ class TaskModel(EncoderModel):
         )
 
     def exported_functions(self) -> dict[str, Callable]:
-        """What a program that loads an export in Python finds in it besides `serve`, by name."""
+        """Functions by name that an export has for Python programs, besides `serve`."""
         return {}
 
 
@@ -1108,7 +1110,7 @@ def _count_cut(model: TaskModel, columns: Sequence[Sequence[Any]]) -> int:
     def most(texts: list[bytes], size: Callable[[bytes], int]) -> int:
         return max(map(size, texts), default=0)
 
-    # A text has no more pieces than bytes.
+    # A text has no more pieces than bytes, so a row that fits in bytes is not tokenized.
     rows = [row for row in rows if not is_read([most(texts, len) for texts in row])]
     texts = [*dict.fromkeys(text for row in rows for texts in row for text in texts)]
     pieces: dict[bytes, int] = {}
@@ -1193,7 +1195,7 @@ def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors
 
 
 def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:
-    """Outputs of a classifier with `label` "", or `choice` -1, where no probability is so high."""
+    """Outputs of a classifier: `label` is "", or `choice` -1, if no probability reaches `least`."""
     if least is None:
         return dict(outputs)
     name, nothing = ("label", "") if "label" in outputs else ("choice", -1)

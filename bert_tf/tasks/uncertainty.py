@@ -1,4 +1,4 @@
-"""How far probabilities and metrics can be believed: calibration, and the bootstrap.
+"""How far probabilities and metrics can be trusted: calibration, and the bootstrap.
 
 Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599).
 """
@@ -15,25 +15,25 @@ BINS = 15  # bins of probabilities, as in the paper
 _MOST = np.log(100.0)  # the logarithm of the highest temperature; the lowest is as far below 1
 RESAMPLES = 1000  # how many samples a bootstrap draws
 Draw = Callable[[int], np.ndarray]  # given the number of rows, draws some of them: int [n]
-# What `calibrate` returns, and what the metrics of a run have of it.
+# The values that `calibrate` returns, which are also in the metrics of a run.
 CALIBRATION = ("temperature", "calibration_error_before", "calibration_error_after")
 
 
 def reliability(
     confidence: np.ndarray, right: np.ndarray, bins: int = BINS
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """How often predictions are right compared with how sure they are, float [n] and bool [n].
+    """How often predictions are right (bool [n]), compared with their probability (float [n]).
 
-    Bin i is (i / bins, (i + 1) / bins]. The results are the predictions in each, int64 [bins];
-    their mean probability, and the share of them that is right, float64 [bins], 0 in an empty bin;
-    and the expected calibration error: the mean distance of the two, by predictions.
+    Bin i is (i / bins, (i + 1) / bins]. The results for each bin are the number of predictions,
+    int64 [bins]; their mean probability, and the share of right ones, float64 [bins], 0 if empty;
+    and the expected calibration error: the mean distance between these two over all predictions.
     """
     from sklearn.calibration import calibration_curve
 
     inner = np.linspace(0, 1, bins + 1)[1:-1]
     counts = np.bincount(np.searchsorted(inner, confidence), minlength=bins)
     sure, correct = np.zeros(bins), np.zeros(bins)
-    # It leaves out empty bins.
+    # `calibration_curve` leaves out empty bins.
     filled = calibration_curve(right.astype(int), confidence, n_bins=bins, pos_label=1)
     correct[counts > 0], sure[counts > 0] = filled
     error = float(counts @ np.abs(sure - correct) / max(counts.sum(), 1))
@@ -41,9 +41,9 @@ def reliability(
 
 
 def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The probability of each prediction, float [n], and whether it is right, bool [n]: of the most
-    probable class of each row, where targets are int [rows]; or, where they are float
-    [rows, classes] of 0 and 1, of each label, given or not, at a probability of 0.5.
+    """The probability of each prediction, float [n], and whether it is right, bool [n]. If targets
+    are int [rows], the most probable class of each row is a prediction. If they are float
+    [rows, classes] of 0 and 1, each label is one, given or not, with a threshold of 0.5.
     """
     from scipy import special
 
@@ -55,7 +55,7 @@ def graded(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) -> float:
     """The temperature, from 0.01 to 100, with the greatest likelihood of the targets; see `graded`.
-    If all predictions are right, lower is always likelier, and the result is `now`.
+    If all predictions are right, a lower one is always likelier, and the result is `now`.
     """
     from scipy import optimize, special
 
@@ -79,7 +79,7 @@ def best_temperature(logits: np.ndarray, targets: np.ndarray, now: float = 1.0) 
 
 
 def check_targets(targets: np.ndarray) -> None:
-    """Raises UserError if targets, where -1 does not count, have fewer than two labels."""
+    """Raises UserError if the targets have fewer than two labels; -1 does not count as a label."""
     values = np.unique(targets[targets >= 0])
     if len(values) < 2:
         found = "no label" if not len(values) else "the same label for all rows"
@@ -96,12 +96,12 @@ def bootstrap(score: Any, model: Any, predictions: Any, rows: Any) -> dict[str, 
             found.append(score(model, *drawn))
     finally:
         logger.disabled = False
-    names = [name for name in found[0] if "threshold" not in name]  # a threshold is no metric
+    names = [name for name in found[0] if "threshold" not in name]  # a threshold is not a metric
     return {name: np.array([each[name] for each in found]) for name in names}
 
 
 def intervals(samples: Mapping[str, np.ndarray], confidence: float) -> dict[str, float]:
-    """The ends `name_low` and `name_high` of the middle of each metric's samples."""
+    """The ends `name_low` and `name_high` of the central interval of each metric's samples."""
     ends = {"low": (1 - confidence) / 2, "high": (1 + confidence) / 2}
     return {
         f"{name}_{end}": float(np.nanquantile(values, share).round(12))

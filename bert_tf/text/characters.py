@@ -20,10 +20,10 @@ from bert_tf.text.unicode_rules import UnicodeRules, rules_of
 
 UNKNOWN = 0xFFFD  # cleaning deletes it, so a word that holds it is [UNK]
 NEVER = "\x06"  # cleaning deletes it too
-# In cleaned text a character stands for each string kept whole. First come other control characters
-# that cleaning deletes and that end no word; U+11 is left out, since the op uses it inside. Then
-# come unassigned characters of plane 4, which in a text are UNKNOWN. Before that such a string is
-# the number WHOLE + its place, which is no code point of Unicode.
+# In cleaned text one character, a stand-in, replaces each string kept whole. First come other
+# control characters that cleaning deletes and that end no word; U+11 is missing, since the op uses
+# it. Then come unassigned characters of plane 4, which become UNKNOWN if a text has them. During
+# cleaning such a string is the number WHOLE + its place, which is not a Unicode code point.
 _CONTROLS = (*range(0x01, 0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(0x86, 0xA0))
 _UNASSIGNED = range(0x40000, 0x403B4)
 STAND_INS = "".join(map(chr, (*_CONTROLS, *_UNASSIGNED))).replace(NEVER, "").replace("\x11", "")
@@ -40,8 +40,8 @@ LASTING_MARK = 1 << 5
 MAX_COMBINING = 255
 # Planes 0 to 3 and 14; the others have no character that cleaning changes.
 _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000))
-# The private-use characters of planes 15 and 16. Where ideographs are letters like any others, each
-# becomes one of them, because the op makes ideographs words of their own.
+# The private-use characters of planes 15 and 16. If ideographs are letters like any others, each
+# becomes a private-use character, because the op makes ideographs words of their own.
 _PRIVATE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
 _PAGE_BITS = 8
 _SIZE = WHOLE + (4 << _PAGE_BITS)
@@ -63,7 +63,7 @@ class Lookup(NamedTuple):
         return (self.properties & bit) != 0
 
     def is_seen(self) -> tf.Tensor:
-        """Which of them the steps after deletion see, among them accents to drop: bool."""
+        """Which of the code points the steps after deletion see, accents to drop included: bool."""
         return (self.length > 0) | self.has(ACCENT)
 
 
@@ -100,7 +100,7 @@ class CharacterTable:
             return Lookup(*(each.numpy() for each in self.lookup(tf.range(WHOLE))))
 
     def first_kinds(self) -> np.ndarray:
-        """How each code point, or the first character that replaces it, falls into words."""
+        """The KIND of each code point, or of the first character that replaces it."""
         found = self.unpacked()
         of_replacements = self.replacements >> _CODE_POINT_BITS
         properties = np.where(found.first, of_replacements[found.first], found.properties)
@@ -127,8 +127,8 @@ def _table(
 ) -> CharacterTable:
     """Packs a table of `_CODE_POINTS` and of `more`.
 
-    `describe` gives the replacement of a code point (itself if it stays) and its properties. Those
-    for which `stay`, bool [_SIZE], is true stay and have the properties `own_of_stay`.
+    `describe` gives the replacement of a code point (itself if it stays) and its properties. Code
+    points for which `stay`, bool [_SIZE], is true stay and have the properties `own_of_stay`.
     """
     # Place 0 belongs to the characters that stay.
     replacements = [0]
@@ -165,8 +165,8 @@ def cleaning_table(
 ) -> CharacterTable:
     """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
-    ACCENT is a property of a character that is dropped as an accent, and LASTING_MARK of one that
-    gives a combining mark that is not dropped; both are set only when stripping accents. CASED and
+    ACCENT marks a character that is dropped as an accent. LASTING_MARK marks one whose replacement
+    has a combining mark that is not dropped. Both are set only when stripping accents. CASED and
     CASE_IGNORABLE are set only when lower-casing.
     """
     if strip_accents is None:
@@ -192,7 +192,7 @@ def cleaning_table(
         is_private = category == "Co" and not drops_private
         is_unassigned = category == "Cn" and character not in rules.lower_cases
         if own == IN_WORD and (is_private or is_unassigned):
-            # They are many, and nothing below concerns them.
+            # There are many such characters, and nothing below concerns them.
             return (code_point,), own
         # Unicode's Cased and Case_Ignorable, which Python does not show.
         if lower_case and f"{character}\u03a3".lower().endswith("\u03c2"):
@@ -225,7 +225,7 @@ def _ordinary(normalizer: str) -> np.ndarray:
     rules = rules_of(normalizer)
     kept = {"Lo", "Cn", "Co"} - {*rules.deleted}
     ordinary = np.zeros(_SIZE, bool)
-    # All of a block or none of it, so that a block takes a few calls.
+    # The changes are checked for a whole block at once, so that a block takes few calls.
     for start in range(0, len(_CODE_POINTS), 64):
         block = [chr(each) for each in _CODE_POINTS[start : start + 64]]
         text = "".join(block)
@@ -245,7 +245,7 @@ def _ordinary(normalizer: str) -> np.ndarray:
 
 @functools.cache
 def ideographs_as_letters() -> dict[int, int]:
-    """CJK ideographs, and the private-use characters that are letters in their place."""
+    """CJK ideographs -> the private-use characters that replace them as letters."""
     ideographs = (range(start, end + 1) for start, end in rules_of("google").ideographs)
     return dict(zip(itertools.chain.from_iterable(ideographs), _PRIVATE, strict=False))
 
@@ -284,7 +284,7 @@ def _for_the_op(
         return (ord(" "),)
     if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
-    # The op would split here, where there is a word: at an ideograph that is a letter, or at a
+    # The op would split a word here, unlike the reference: at an ideograph that is a letter, or a
     # character so new that the rules do not know it. A word with the latter is [UNK].
     return (letters.get(code_point, UNKNOWN),)
 
@@ -307,7 +307,7 @@ def _kinds_of_the_op() -> np.ndarray:
 def plain_characters(
     lower_case: bool, strip_accents: bool, split_chinese: bool, normalizer: str, without: str
 ) -> str:
-    """What cleaning leaves unchanged, and ASCII capitals, as part of a regular expression."""
+    """The characters that cleaning leaves unchanged and ASCII capitals, for regular expressions."""
     found = cleaning_table(lower_case, strip_accents, split_chinese, normalizer).unpacked()
     plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True

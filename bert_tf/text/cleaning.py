@@ -2,8 +2,8 @@
 
 The steps are those of google-research/bert, `tokenization.BasicTokenizer`, on code points, with
 integer ops over the whole batch at once. Nearly all steps are one lookup in a table; the others
-depend on neighbouring characters. Two regular expressions decide whether a text is clean. One that
-is not is cut at its spaces, and only the words that need it are cleaned.
+depend on neighbouring characters. Two regular expressions decide whether a text is clean. A text
+that is not clean is cut at its spaces, and only the words that need it are cleaned.
 """
 
 import dataclasses
@@ -134,20 +134,20 @@ def _is_dirty(texts: tf.Tensor, settings: TokenizerSettings) -> tf.Tensor:
     )
     pattern = f"[{plain}]*"
     if special:
-        # After the first character of a special token there is none of their second ones.
+        # No first character of a special token is followed by a second character of one.
         first = f"[{re.escape(first)}]"
         pattern = f"(?:[{plain}]|{first}+[{other}])*{first}*"
     dirty = ~tf.strings.regex_full_match(texts, pattern)
     if settings.exact_tokens:
         dirty |= _contains(texts, settings.exact_tokens)
     if added := added_tokens(settings):
-        # Cleaning does no more than this with a text of plain characters.
+        # For a text of plain characters, lower-casing is all that cleaning does.
         dirty |= _contains(_lowered(texts, settings), added.values())
     return dirty
 
 
 def _contains(texts: tf.Tensor, strings: Iterable[str]) -> tf.Tensor:
-    # A space of a string may be any in a text.
+    # A space in a string matches any kind of space in a text.
     any_of = "|".join(re.escape(each).replace(r"\ ", r"[\s\pZ]") for each in strings)
     return tf.strings.regex_full_match(texts, f"(?s).*(?:{any_of}).*")
 
@@ -190,7 +190,7 @@ def _special_tokens(settings: TokenizerSettings) -> tuple[str, ...]:
 
 @functools.cache
 def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
-    """Strings that are kept whole in cleaned text, cleaned, by their places among the stand-ins."""
+    """Strings kept whole in cleaned text, in their cleaned form, by places among the stand-ins."""
     whole = [*stand_ins(settings)]
     first = len(_exact_tokens(settings))
     if first == len(whole):
@@ -203,7 +203,7 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
     found = {}
     for place, token in enumerate(whole[first:], start=first):
         start, end = splits[place - first : place - first + 2]
-        # Cleaning may set characters between spaces.
+        # Cleaning may put spaces around characters.
         found[place] = "".join(map(chr, seen[start:end])).strip()
         if not found[place] or token != token.strip():
             raise UserError(
@@ -216,9 +216,9 @@ def added_tokens(settings: TokenizerSettings) -> dict[int, str]:
 def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...]:
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
-    Returns the cleaned texts, string [batch]; int32 [batch + 1], where the bytes of each text lie
-    in the next two; and for each byte, int32 [bytes], the bytes of the original text where its
-    character starts and ends (exclusive), together with accents dropped after it.
+    Returns four tensors: the cleaned texts, string [batch]; where the bytes of each text lie in the
+    last two tensors, int32 [batch + 1]; and for each of these bytes, int32 [bytes], where its
+    character, with accents dropped after it, starts and ends (exclusive) in the original text.
     """
     text, kinds = _cleaned(texts, settings)
     if added := added_tokens(settings):
@@ -237,7 +237,7 @@ def clean(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[tf.Tensor, ...
 
 
 def _cleaned(texts: tf.Tensor, settings: TokenizerSettings) -> tuple[_Characters, tf.Tensor]:
-    """The characters of cleaned texts, and what they are in the table, int32 [characters]."""
+    """The characters of cleaned texts, and their properties in the table, int32 [characters]."""
     table = _table(settings)
     decoded, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
     code_points, starts = decoded.values, tf.cast(offsets.values, tf.int32)
@@ -284,7 +284,7 @@ def _with_wholes(
 ) -> tuple[_Characters, tf.Tensor]:
     """Each of the strings `whole` in `seen` becomes one character, the number WHOLE + its place.
 
-    The leftmost string counts, and the longest there. Also returns where the characters were.
+    The leftmost string counts, and the longest there. Also returns where the kept characters were.
     """
     size = tf.size(seen)
     starts_one = [seen == ord(first) for first in sorted({each[0] for each in whole.values()})]
@@ -325,7 +325,7 @@ def _with_wholes(
 def _numbers_of(rows: tf.Tensor, known: Mapping[str, int]) -> tuple[tf.Tensor, tf.Tensor]:
     """The number of the `known` string that each row of code points spells, if it spells one."""
     strings = np.array([[*map(ord, string)] for string in known])
-    # Strings are sorted by a number that few share: a row is compared with those of its number.
+    # Strings are sorted by a hash: a row is compared only with the strings that share its hash.
     factors = np.random.default_rng(0).integers(2**40, size=strings.shape[1]) * 2 + 1
     hashes = strings @ factors
     order = np.argsort(hashes, kind="stable")
@@ -470,7 +470,7 @@ def _with_long_words_unknown(text: _Characters, kinds: tf.Tensor, longest_word: 
         in_word = kinds == characters.IN_WORD
         before = _shifted(in_word, -1, False) & ~starts_row(text.splits)
         word = tf.cumsum(tf.cast(in_word & ~before, tf.int32))
-        # Number 0 is no word: it has what comes before the first.
+        # Number 0 is not a word: it has the characters before the first word.
         sizes = tf.math.segment_sum(tf.cast(in_word, tf.int32), word)
         too_long = in_word & tf.gather(sizes > longest_word, word)
         return tf.where(too_long, characters.UNKNOWN, text.code_points)

@@ -1,6 +1,6 @@
 """The tokenizer for LiteRT: built-in ops and tf-text's custom ops only, with `Tokenizer`'s ids.
 
-Two rules of `Tokenizer` are left out, since they would need strings joined again. Combining marks
+Two rules of `Tokenizer` are left out, since they would require joining strings. Combining marks
 that cleaning does not drop stay in the order of the text. And a capital sigma becomes ς only before
 the end of a word.
 """
@@ -25,10 +25,10 @@ from bert_tf.text.windows import WindowPreprocessor
 
 # What becomes of a character. One that stays is in a word, or else ends the word before it.
 _ENDS_WORD, _IN_WORD, _DELETED, _ACCENT = range(4)
-# How the rule of final sigmas sees a character; it looks through some characters.
+# The classes of characters in the rule of final sigmas, which skips those that are _PASSED.
 _UNCASED, _CASED, _PASSED, _SIGMA = range(4)
 # The kinds of characters in the order of their numbers, frequent ones first; 0 is no character. The
-# first one is also the end of a text.
+# end of a text has the first kind too.
 _FREQUENT = (
     (_ENDS_WORD, _UNCASED),
     (_IN_WORD, _CASED),
@@ -64,10 +64,10 @@ def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
 
 
 class _ByteTraits:
-    """The characters of texts by slots: their bytes end to end, and one more for each text's end.
+    """The characters of texts by slots: all bytes end to end, and one slot for each text's end.
 
-    A normalizer replaces every character by some spaces, whose number is the character's kind,
-    since LiteRT cannot decode strings.
+    LiteRT cannot decode strings. So a normalizer replaces every character by some spaces, and the
+    number of these spaces is the kind of the character.
     """
 
     def __init__(self, texts: tf.Tensor, lower_case: bool, normalizer: str = "google"):
@@ -219,7 +219,7 @@ class LiteTokenizer:
     def _joined(
         self, segments: Sequence[tf.Tensor], counts: Sequence[tf.Tensor], max_length: int
     ) -> tuple[Features, tf.Tensor, tf.Tensor]:
-        """The features of the first `counts` pieces of segments, and where the last one's are."""
+        """The features; which tokens are pieces of the last segment; the places of tokens in it."""
         tokenizer = self.tokenizer
         token = tf.range(max_length)
         ids = tf.fill([max_length], tokenizer.pad_id)
@@ -240,7 +240,7 @@ class LiteTokenizer:
         return {name: each[None] for name, each in features.items()}, is_piece, place
 
     def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> _FlatPieces:
-        """The pieces of `texts`, string [batch]; without offsets, only `splits` and `ids` hold."""
+        """`texts`, string [batch], as pieces; without offsets only `splits` and `ids` are valid."""
         lower_case = self.tokenizer.lower_case
         normalizer = self.tokenizer.settings.normalizer
         whole = self.tokenizer.settings.special_tokens == "whole"
@@ -276,8 +276,8 @@ class LiteTokenizer:
 
         slots = cleaned.origins + tf.gather(traits.first_slots, owners(cleaned.splits))
         sigmas = positions(tf.gather(traits.ends_in_sigma(), slots))
-        # Cut in the middle of a final sigma: its first byte alone stands for ς, and its second is
-        # dropped. No other byte is broken, since cleaning drops such bytes.
+        # Texts are cut in the middle of final sigmas: the first byte alone stands for ς, and the
+        # second is dropped. There are no other broken characters, since cleaning drops them.
         bytes_and_ends = cleaned.splits[-1]
         is_start = counts(tf.concat([cleaned.splits[:-1], sigmas + 2], axis=0), bytes_and_ends)
         is_end = counts(tf.concat([cleaned.splits[1:] - 1, sigmas + 1], axis=0), bytes_and_ends)
@@ -321,9 +321,9 @@ class LiteTokenizer:
 
 
 def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Where texts, string [batch], hold special tokens: two tensors int32 [slots].
+    """Where texts, string [batch], hold special tokens: two tensors int32 [slots], 0 elsewhere.
 
-    1 + the place in `SPECIAL_TOKENS` at all bytes of one, else 0; and 1 at the first byte of each.
+    The first is 1 + the place in `SPECIAL_TOKENS` at all bytes of one, the second 1 at its start.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
     decoding, special = _special_models()
@@ -353,7 +353,7 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
 
 
 def _size(piece: str, most: int) -> int:
-    """The characters of a piece, at most `most`, negative if it continues a word; 0 for [UNK]."""
+    """How many characters a piece has, up to `most`; negative for "##" pieces, 0 for [UNK]."""
     if piece == UNK:
         return 0
     if piece.startswith("##") and piece != "##":

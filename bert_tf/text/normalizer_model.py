@@ -81,7 +81,7 @@ def normalizer_model(
 
 
 def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
-    """The nodes of the trie, each before its parents; a value of 0 in [_CODE_POINTS] is none."""
+    """The nodes of the trie, each before its parents; 0 in `values` [_CODE_POINTS] is no value."""
     numbers: dict[_Node, int] = {}
 
     def node(value: int, children: dict[int, int]) -> int:
@@ -90,7 +90,7 @@ def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
     known: dict[bytes, int] = {}
 
     def begun(first: int, last: int, missing: int) -> int:
-        """The node of the first bytes of the characters from first to last; some are missing."""
+        """The node of the leading bytes of characters `first` to `last`; `missing` bytes follow."""
         of = values[first : last + 1]
         if missing == 1 and of.tobytes() not in known:
             ends = {0x80 | int(place): node(int(of[place]), {}) for place in np.flatnonzero(of)}
@@ -154,6 +154,6 @@ def _bases(children: list[list[int]]) -> list[int]:
         unused[oldest + block, base] = False
         bases[number] = (oldest + block) * _BLOCK + base
         newest = max(newest, int(oldest + block))
-    # A leaf's only child, its value, is at its base: they fill the gaps.
+    # A leaf's only child, its value, is at its base, so the leaves fill the gaps.
     bases[leaves] = np.flatnonzero(free & unused)[: leaves.sum()]
     return bases.tolist()

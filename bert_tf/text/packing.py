@@ -38,7 +38,7 @@ class Preprocessor:
     Args:
         tokenizer: makes the pieces.
         max_length: most tokens in a row, special ones included.
-        padding: "max_length" pads every row to it; "batch" only to the longest row.
+        padding: "max_length" pads every row to `max_length`; "batch" only to the longest row.
         cut: what is cut off a text that is too long; see `truncate`.
 
     Raises:
@@ -157,8 +157,8 @@ def truncate(
 ) -> list[tf.RaggedTensor]:
     """Shortens one or two segments [batch, (pieces)] to at most `budget` pieces together.
 
-    The longer one loses one piece at a time, or else the second: `_truncate_seq_pair` in closed
-    form.
+    The longer one loses one piece at a time; of equal ones, the second: `_truncate_seq_pair` in
+    closed form.
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
     counts = kept([segment.row_lengths() for segment in segments], budget)
@@ -166,9 +166,9 @@ def truncate(
 
 
 def head_of(count: int | tf.Tensor) -> Any:
-    """How many of `count` pieces are the first of a text whose middle is cut; others are its last.
+    """How many of `count` pieces come from the start of a text whose middle is cut, not its end.
 
-    They are 128 of 510, or as great a share (Sun et al. 2019, arXiv 1905.05583).
+    It is 128 of 510, or the same share (Sun et al. 2019, arXiv 1905.05583).
     """
     return (count * 128 + 255) // 510
 

@@ -1,7 +1,7 @@
 """Growing pieces from characters: join the commonest pair of neighbours, again and again.
 
-This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1). A join costs as
-much as it changes, not a pass over all words.
+This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1). The cost of
+a join depends on what it changes; it needs no pass over all words.
 """
 
 import heapq
@@ -17,7 +17,7 @@ _Pair = tuple[str, str]
 def merged_pieces(
     word_counts: Mapping[str, int], cuts: Sequence[list[str]] | None = None
 ) -> Iterator[str]:
-    """Yields the longer pieces as they are learned; `cuts` are each word's pieces at first."""
+    """Yields the longer pieces as they are learned; `cuts` are each word's initial pieces."""
     if cuts is None:
         cuts = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     words = [*cuts]

@@ -1,4 +1,4 @@
-"""Work on any number of rows: a part of them at a time, and the same result for equal rows.
+"""Processes any number of rows, a part of them at a time, with the same result for equal rows.
 
 The last bit of a result depends on the place of its row in a batch. Without `as_first` such a bit
 would decide which of two equal texts is ranked first.
@@ -19,7 +19,7 @@ MAX_TOKENS = 16_384
 
 
 def shared(compute: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:
-    """`compute` as one function of the graph, for whatever calls it with tensors of equal ranks."""
+    """`compute` as one function of the graph, for all callers with tensors of the same ranks."""
     # `compute` may have other arguments, with defaults.
     function = tf.function(lambda inputs: compute(inputs), autograph=False, **options)
 
@@ -56,7 +56,7 @@ def map_in_chunks(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKEN
 
 
 def map_rows(function: OfRows, inputs: Columns, max_tokens: int = MAX_TOKENS) -> Any:
-    """As `map_in_chunks`, of a function with a result for each row; equal rows have the same."""
+    """As `map_in_chunks`, for a function with one result per row; equal rows get equal results."""
     first = first_equal(tf.concat([*inputs.values()], axis=1))
     results = map_in_chunks(function, inputs, max_tokens)
     return tf.nest.map_structure(lambda each: tf.gather(each, first), results)
@@ -74,7 +74,7 @@ def first_equal(rows: tf.Tensor) -> tf.Tensor:
 
 
 def as_first(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """`values` [rows, ...] that were computed of `rows`: those of equal rows become the first's."""
+    """`values` [rows, ...] computed from `rows`; equal rows all get the value of the first."""
     return tf.gather(values, first_equal(rows))
 
 
@@ -89,7 +89,7 @@ def map_in_parts(
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]
-    # What the outputs are. The loop does not call this function: each function that reaches frozen
+    # Only for the outputs' forms. The loop does not call this function: each that reaches frozen
     # weights gets a copy of them when a SavedModel is loaded.
     traced = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
@@ -103,7 +103,7 @@ def map_in_parts(
     ]
 
     def is_more(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tf.Tensor:
-        # A part of no rows counts, as its output gives the other axes.
+        # Without rows there is one empty part, since its output gives the other axes.
         return (start < rows) | (arrays[0].size() == 0)
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:

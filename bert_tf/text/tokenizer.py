@@ -39,7 +39,7 @@ def _traced_once(method: Callable) -> functools.cached_property[Callable]:
 
     def traced(self: Any) -> Callable:
         def on_cpu(texts: tf.Tensor) -> Any:
-            # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+            # Strings live on the CPU. Otherwise the small integer ops would go to a GPU and back.
             with tf.device("/CPU:0"):
                 return method(self, texts)
 
@@ -78,11 +78,11 @@ class Tokenizer:
     With `normalizer="huggingface"` and the settings of a tokenizer of Hugging Face it gives that
     tokenizer's ids. Its rules differ from google-research's:
 
-    - A capital sigma always becomes σ; here one at the end of a word becomes ς.
-    - A private-use character is dropped; here a word with one is [UNK]. (Without `split_chinese`,
-      no piece with one of planes 15 and 16 is ever matched.)
+    - A capital sigma always becomes σ; with "google" one at the end of a word becomes ς.
+    - A private-use character is dropped; with "google" a word with one is [UNK]. (Without
+      `split_chinese`, no piece with one of planes 15 and 16 is ever matched.)
     - U+2B820 to U+2B91F are letters, by a slip in a range, but no piece with one is ever matched;
-      here they are ideographs.
+      with "google" they are ideographs.
     - Some 500 characters, most of them newer than one of the two Unicode versions, are punctuation,
       accents, format characters or capitals for one of the two only.
 
@@ -113,7 +113,7 @@ class Tokenizer:
             vocabulary: path of a vocabulary file, or the pieces themselves in the order of their
                 ids.
             lower_case: lower-case, as for the uncased checkpoints.
-            strip_accents: drop accents; None does as `lower_case` says, as in the reference.
+            strip_accents: drop accents; None follows `lower_case`, as in the reference.
             split_chinese: make each CJK ideograph a word of its own, as in the reference.
             special_tokens: "whole" takes "[MASK]", "[CLS]" … in text for the special tokens.
                 "text" takes them for plain text, as in the reference.
@@ -131,7 +131,7 @@ class Tokenizer:
         Raises:
             UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece
                 (for a trained model see `from_checkpoint`), or lacks a special or an added token;
-                or a setting is none of these; or there are too many added tokens, or one that
+                or a setting has another value; or there are too many added tokens, or one that
                 cleaned text cannot hold.
         """
         if isinstance(vocabulary, str | os.PathLike):
@@ -164,7 +164,7 @@ class Tokenizer:
         return cls(pieces_of_model(vocabulary), **vars(settings))
 
     def with_settings(self, **changes: Any) -> "Tokenizer":
-        """A tokenizer with the same vocabulary, of which some settings differ.
+        """A tokenizer with the same vocabulary and some other settings.
 
         >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the".split())
         >>> tokenizer.with_settings(special_tokens="whole").tokenize("The [MASK]").numpy().tolist()
@@ -185,8 +185,8 @@ class Tokenizer:
             tokens: a list of texts.
 
         Raises:
-            UserError: it is no list, or a token is no text, is blank, begins or ends with a space,
-                has a line break, is no Unicode, is a special token, or is the same as another.
+            UserError: `tokens` is not a list, or a token is not a text, is blank, begins or ends
+                with a space, has a line break, is not Unicode, is special, or is repeated.
         """
         if not isinstance(tokens, list | tuple):
             raise UserError(f"the tokens to add are {tokens!r}; give a list such as ['<e1>']")

@@ -1,6 +1,6 @@
-"""The Unicode properties of characters by google-research/bert or Hugging Face's tokenizers.
+"""The Unicode properties of characters in google-research/bert and in Hugging Face's tokenizers.
 
-The former reads Python's `unicodedata`; `huggingface_characters.json` has the latter's, 0.23.3.
+The former uses `unicodedata`; `huggingface_characters.json` has those of tokenizers 0.23.3.
 """
 
 import functools
@@ -22,21 +22,21 @@ _IDEOGRAPHS = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
-# The categories of which tokenizers knows fewer characters than Python.
+# The categories in which tokenizers knows fewer characters than Python.
 _LISTED = ("Mn", "Cf", "P")
-# Letters that Unicode decomposes, and tokenizers, whose table of decompositions is older, does not.
+# Letters that Unicode decomposes but tokenizers, with its older table of decompositions, does not.
 _WHOLE = (0x11938, 0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391, 0x113C5, 0x113C7, 0x113C8)
 _WHOLE_LETTERS = frozenset(map(chr, (*_WHOLE, *range(0x16121, 0x16129), *range(0x16D68, 0x16D6B))))
 
 
 @dataclass(frozen=True)
 class UnicodeRules:
-    """The rules of one of the two."""
+    """The rules of google-research/bert, or those of tokenizers."""
 
     deleted: tuple[str, ...]  # the categories of characters that cleaning drops
     ideographs: tuple[tuple[int, int], ...] = _IDEOGRAPHS
     final_sigma: bool = True  # a capital sigma at the end of a word becomes ς, and not σ
-    # Characters and their categories. If there are any, all others of these categories are
+    # Characters and their categories. If there are any, all others of the categories `_LISTED` are
     # letters. Without them, `unicodedata` decides.
     listed: Mapping[str, str] = field(default_factory=dict)
     lower_cases: Mapping[str, str] = field(default_factory=dict)  # that differ from Python's
@@ -77,7 +77,7 @@ def rules_of(normalizer: str) -> UnicodeRules:
             first, _, last = entry.partition("-")
             block = range(int(first, 16), int(last or first, 16) + 1)
             categories |= dict.fromkeys(map(chr, block), name)
-    # A slip in their blocks leaves these letters out.
+    # By a slip, the blocks of tokenizers leave out U+2B820 to U+2B91F.
     ideographs = [each for each in _IDEOGRAPHS if each[0] != 0x2B820]
     return UnicodeRules(
         ("Cc", "Cf", "Co"),

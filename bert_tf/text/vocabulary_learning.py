@@ -1,11 +1,11 @@
 """Learning a WordPiece vocabulary from text.
 
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
-pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
+pieces by merging pairs (`pair_merging`) to a quarter more than requested, and drop those that the
 greedy longest-match tokenizer gains least from. To extend a vocabulary, words start as its pieces.
 
-benchmarks/vocabulary.py compares this with ready-made trainers: that of tensorflow-text takes ten
-times as long, and that of Hugging Face numbers the pieces differently on every run.
+benchmarks/vocabulary.py compares this with ready-made trainers: tensorflow-text's takes ten times
+as long, and Hugging Face's numbers the pieces differently on every run.
 """
 
 import dataclasses
@@ -39,14 +39,14 @@ class LearnedVocabulary:
     """A vocabulary, and how well it covers the text that it was learned from."""
 
     pieces: tuple[str, ...]
-    size: int  # the number of pieces asked for
+    size: int  # the requested number of pieces
     words: int  # of the text, punctuation marks among them
     distinct_words: int
     unknown_words: int  # how many of `words` are [UNK]
     word_pieces: int  # how many pieces `words` are cut into, [UNK] counting as one
     characters: int  # of `words`, leaving out words over 200 characters long
     characters_left_out: tuple[tuple[str, int], ...]  # without a piece, and how often they occur
-    before: "LearnedVocabulary | None" = None  # what was extended, measured on the same text
+    before: "LearnedVocabulary | None" = None  # the extended vocabulary, on the same text
 
     @property
     def pieces_per_word(self) -> float:
@@ -153,8 +153,8 @@ def character_pieces(
 ) -> tuple[str, ...]:
     """The one-character pieces: first those that begin a word, then those that continue one.
 
-    Rare characters must leave room. A character that always stands alone, like punctuation and CJK
-    ideographs, needs only the first piece. What is among the `old` pieces is left out.
+    Rare characters must leave room for longer pieces. A character that always stands alone, like
+    punctuation and CJK ideographs, needs only the first piece. Pieces in `old` are left out.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()
@@ -244,7 +244,7 @@ def coverage_report(vocabulary: LearnedVocabulary) -> str:
 def _most_useful(
     grown: Sequence[str], room: int, known: Set[str], counts: Mapping[str, int]
 ) -> list[str]:
-    """Those `room` of the `grown` pieces that save the tokenizer most pieces, in their order."""
+    """The `room` pieces of `grown` that save the tokenizer most pieces, in the order of `grown`."""
     vocabulary = {*known, *grown}
     uses: Counter[str] = Counter()
     for word, count in counts.items():

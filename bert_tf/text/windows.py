@@ -20,9 +20,9 @@ class Windows(NamedTuple):
     """The windows of a batch of long texts, those of the first row first."""
 
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
-    rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
+    rows: tf.Tensor  # int32 [windows], the row of the batch that each window comes from
     pieces: tf.Tensor  # int32 [windows, seq_len], a token's piece in the row's long text, or -1
-    # bool [windows, seq_len]: whether no window has the piece farther from both ends than this one.
+    # bool [windows, seq_len]: whether this is the window that shows the piece with most context.
     has_most_context: tf.Tensor
 
 
@@ -31,8 +31,8 @@ def at_tokens(
 ) -> tf.Tensor:
     """The value of each token of some windows: [windows, seq_len], `missing` at -1.
 
-    `values` are [batch, (pieces)] or [batch, (words)]; `rows`, int32 [windows], and `places`, int32
-    [windows, seq_len], say which is each token's.
+    `values` are [batch, (pieces)] or [batch, (words)]; `rows`, int32 [windows], has the row of each
+    window, and `places`, int32 [windows, seq_len], the place of each token's value in that row.
     """
     first = tf.cast(tf.gather(values.row_starts(), rows), tf.int32)[:, None]
     padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
@@ -109,11 +109,11 @@ class TextWindows(NamedTuple):
 
     @property
     def rows(self) -> tf.Tensor:
-        """int32 [windows]: the row that each window is of."""
+        """int32 [windows]: the row that each window comes from."""
         return owners(splits_of(self.counts))
 
     def end_to_end(self) -> Features:
-        """The windows of each row one after the other, of which all but the last are full."""
+        """The windows of each row one after the other; all but the last are full."""
         splits, shape = splits_of(self.counts), tf.stack([tf.size(self.counts), -1])
         return {
             name: tf.reshape(ragged(each, splits).to_tensor(), shape)
@@ -125,9 +125,9 @@ class TextWindows(NamedTuple):
 class TextReader:
     """Turns any number of texts, or pairs, into the encoder's inputs, as a SavedModel gets them.
 
-    Of a pair, the second text is cut into windows. The first one stands in each of them, in at most
-    half of the room unless the second leaves it more. Without a stride each row has one window, so
-    that longer texts are cut.
+    Of a pair, the second text is cut into windows. Each window also holds the first text, which
+    gets at most half of the room unless the second one leaves more. Without a stride each row has
+    one window, so that longer texts are cut.
     """
 
     tokenizer: Tokenizer
@@ -140,14 +140,14 @@ class TextReader:
     def __call__(self, texts: Sequence[tf.Tensor]) -> TextWindows:
         """Tokenizes and packs one or two columns of texts, each string [batch]."""
         columns = dict(zip(("first", "second"), texts, strict=False))
-        # All groups are as wide, and what none of them needs is cut off in the end.
+        # All groups are equally wide; columns that none of them needs are cut off at the end.
         windows = map_in_groups(
             shared(lambda rows: self.at_once([*rows.values()])), columns, self.max_bytes
         )
         return windows._replace(features=trim(windows.features))
 
     def at_once(self, texts: Sequence[tf.Tensor]) -> TextWindows:
-        """The same for few texts, without a bound; all windows are `max_length` wide."""
+        """As `__call__`, but for few texts, all at once; all windows are `max_length` wide."""
         segments = Preprocessor(self.tokenizer, self.max_length).pieces(tuple(texts))
         if self.stride is None:
             features = pack(segments, self.tokenizer, self.max_length, cut=self.cut)
@@ -231,7 +231,7 @@ def find_answers(
     """The first and last token of the answer in each window: two tensors int32 [windows].
 
     `starts` and `ends`, int32 [batch], are the bytes of the answer in its context, or -1. Both
-    tokens are 0, [CLS], in a window that does not show all pieces with any byte of the answer.
+    tokens are 0, [CLS], in a window that does not show all pieces that overlap the answer.
     """
     start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
     is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)

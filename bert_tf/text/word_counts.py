@@ -100,9 +100,9 @@ def _words(texts: Sequence[str], settings: TokenizerSettings) -> Iterator[str]:
 
 @functools.cache
 def _split(settings: TokenizerSettings) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
-    """A function from texts to parts of them and the words in these.
+    """A function from texts to their parts, and to the words in these parts.
 
-    Of the words it returns the bytes where they start and end, and how many each part has.
+    It returns the bytes where the words start and end, and how many words each part has.
     """
     # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
     op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])

@@ -18,8 +18,8 @@ from bert_tf.text.windows import at_tokens, slide
 # class from another, so it reads: neither a non-letter nor a Chinese character.
 _LETTER = r"(?:[^\PL\p{Han}]|\pM)"
 _RUN = rf"(?:\pN+(?:[.,:]\pN+)*|{_LETTER})+"
-# What a text is made of, the first that fits; all of BERT's words that begin in one of these are
-# one word.
+# A text is split into matches of these; the first pattern that fits counts. BERT's words that begin
+# in the same match are one word.
 _COMPOUNDS = (
     r"https?://[^\s\pZ]*[\pL\pN/]",
     # U.S. and e.g., but also the initial in J. Smith; "I." ends a sentence.
@@ -38,7 +38,7 @@ class WordPieces(NamedTuple):
     """The pieces of texts, RaggedTensor int32 [batch, (pieces)], and the word of each piece."""
 
     ids: tf.RaggedTensor
-    words: tf.RaggedTensor  # the word, counted from 0 in its text, that each piece is of
+    words: tf.RaggedTensor  # the word of each piece, counted from 0 in its text
     first_words: tf.RaggedTensor  # the same at the first piece of each word, -1 at the others
     word_splits: tf.Tensor  # int32 [batch + 1], where each text's words start among all words
 
@@ -77,7 +77,7 @@ class WordWindows(NamedTuple):
     """Windows of words; each word of a row is tagged once in all of them."""
 
     features: Features  # the encoder's three inputs, each int32 [windows, seq_len]
-    rows: tf.Tensor  # int32 [windows], the row of the batch that each window is of
+    rows: tf.Tensor  # int32 [windows], the row of the batch that each window comes from
     words: tf.Tensor  # int32 [windows, seq_len], the word that is tagged at a token, or -1
 
 
@@ -164,7 +164,7 @@ def words_of_ids(
 
 
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
-    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` copies all texts."""
+    """The bytes of each range: string [batch, (ranges)]. `tf.strings.substr` would copy texts."""
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)
     splits = tf.cast(of_texts.row_splits, tf.int32)

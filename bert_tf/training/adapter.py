@@ -20,13 +20,13 @@ from bert_tf.encoder.encoder import TransformerBlock
 from bert_tf.encoder.layers import Dropout, Linear
 from bert_tf.errors import UserError
 
-# The variables A and B for each equal part of a kernel's columns; None for one without an update.
+# The variables A and B for each equal part of a kernel's columns; None for parts without an update.
 _Pairs = tuple[Pair | None, ...]
 
 
 class Adapter:
-    """The updates of a model's encoder, to be made in the scope of its strategy; frozen layers get
-    none. `weights` are A [input, rank] and B [rank, columns] of each update.
+    """The updates of a model's encoder; frozen layers get none. Create it in the scope of the
+    model's strategy. `weights` are A [input, rank] and B [rank, columns] of each update.
     """
 
     def __init__(self, model: Any, settings: LoraConfig):
@@ -78,7 +78,7 @@ class Adapter:
 
     @property
     def exact(self) -> dict[str, keras.Variable]:
-        """Our names and variables of A, B and the kernels without them, for the next session."""
+        """A, B and the kernels without the updates, by our names, for the next session."""
         kept = {id(each) for each in (*self.weights, *(each.kernel for each, _ in self._updated))}
         found = weight_names(self._model).items()
         return {name: weight for name, weight in found if id(weight) in kept}
@@ -106,7 +106,7 @@ class Adapter:
             linear.update = None
         self._set(None)
         updates.add_to(weight_names(self._model))
-        for up in self.weights[1::2]:  # functions that were traced before compute with them
+        for up in self.weights[1::2]:  # functions traced earlier still use them
             up.assign(tf.zeros_like(up))
         return updates
 
@@ -127,7 +127,7 @@ class Adapter:
 
 @contextlib.contextmanager
 def merged(model: Any) -> Iterator[None]:
-    """Within this context a model has no adapter: it is in the weights, to be saved or exported."""
+    """Within this context, a model's adapter is merged into the weights, to save or export them."""
     adapter = model.adapter
     if adapter is None:
         yield
@@ -143,7 +143,7 @@ def merged(model: Any) -> Iterator[None]:
 
 
 def without_adapter(method: Callable) -> Callable:
-    """A method of a model that saves or exports it, called while its adapter is in the weights."""
+    """Wraps a model's method that saves or exports it: the adapter is merged during the call."""
 
     @functools.wraps(method)
     def call(model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -11,12 +11,12 @@ from bert_tf.errors import UserError
 from bert_tf.training.evaluations import Evaluations, Metrics
 
 Named = Sequence[tuple[str, keras.callbacks.Callback]]
-# Evaluation on dev data is no loop of Keras over batches.
+# Evaluation on dev data does not use Keras's loop over batches.
 _NOT_CALLED = ("on_test_batch_begin", "on_test_batch_end")
 
 
 class OthersFailed(UserError):
-    """A callback or a metric of another package has raised an error: what, and what is saved."""
+    """A callback or a metric of another package has failed. The message says what is saved."""
 
     def __init__(self, found: str, saved: str = ""):
         super().__init__(f"{found}{saved}; correct it or remove it, and start the command again")
@@ -25,9 +25,9 @@ class OthersFailed(UserError):
 
 @dataclasses.dataclass(eq=False)
 class Callbacks:
-    """Calls callbacks as Keras's `fit` does, where an epoch is what is between two evaluations, and
-    `on_train_begin` begins a session of a run. `on_train_end` comes before the last checkpoint, so
-    that this contains what it does to the weights. `on_epoch_end` gets the dev metrics as `val_…`.
+    """Calls callbacks as Keras's `fit` does. An epoch lasts from one evaluation to the next, and
+    `on_train_begin` begins a session of a run. `on_train_end` comes before the last checkpoint,
+    which contains its changes to the weights. `on_epoch_end` gets the dev metrics as `val_…`.
     """
 
     made: Named

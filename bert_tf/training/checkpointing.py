@@ -22,7 +22,7 @@ from bert_tf.training.adapter import merged
 from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
-# What an adapter trains, and the kernels without it; the model's own weights contain both.
+# An adapter's weights, and the kernels without its updates; the model's own file has them merged.
 ADAPTER_FILE = "adapter.safetensors"
 
 # The names of the data's fingerprints in the state, and in messages.

@@ -27,7 +27,7 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Cluster:
-    """The processes of one run, mostly one, which take every step together; the `chief` writes. All
+    """The processes of one run, often just one, take every step together; the `chief` writes. All
     methods wait for the other processes, which must call the same ones in the same order.
     """
 
@@ -59,7 +59,7 @@ class Cluster:
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
-        """Calls `make` in the chief alone; all processes return or raise what it did, as JSON."""
+        """Calls `make` in the chief; all return its result, sent as JSON, or raise its error."""
         if self.alone:
             return make()
         words: dict[str, Any] = {}

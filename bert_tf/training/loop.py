@@ -1,5 +1,5 @@
 """The training loop: one update, what follows each update of a run, and a run from start to end.
-The sums over parts of a batch, with which an update takes less memory, are at the end.
+The functions at the end sum over parts of a batch, so that an update takes less memory.
 
 Keras's `fit` is the only loop. It gives every device its rows of a batch and calls `train_step` of
 `EncoderModel`, which is `update`. `train` calls `fit` with `AfterUpdate` for each phase of a run.
@@ -34,7 +34,7 @@ Gradients = tuple[list[tf.Tensor], tf.Tensor]
 
 
 def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
-    """One update of the weights from one batch, on each device from its rows; returns metrics."""
+    """Updates the weights from one batch, of which each device has some rows; returns metrics."""
     batch = keras.utils.unpack_x_y_sample_weight(data)
     sums = batch_sums(model, batch[1])  # over all devices; losses are divided by them
     weights = [weight.value for weight in model.trainable_weights]
@@ -69,7 +69,7 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
 
 
 def batch_sums(model: Any, y: Any) -> dict[str, tf.Tensor]:
-    """What a batch's loss is divided by: `rows` and others, float32 sums over all replicas."""
+    """The divisors of a batch's loss: `rows` and others, float32 sums over all replicas."""
     sums = model.replica_sums(y)
     context = tf.distribute.get_replica_context()
     if context is not None and context.num_replicas_in_sync > 1:
@@ -84,7 +84,7 @@ def record_loss(model: Any, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> N
 
 
 def mean_loss(model: keras.Model) -> keras.metrics.Mean:
-    """The mean of the loss that Keras reports; its own metric comes first."""
+    """The mean of the loss that Keras reports: the first metric that is named "loss"."""
     return next(metric for metric in model.metrics if metric.name == "loss")
 
 
@@ -202,7 +202,7 @@ def train(
 ) -> float | None:
     """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    It is compiled in the scope of the cluster's strategy. `evaluations` is filled with all results.
+    `model` was compiled in the scope of the cluster's strategy. `evaluations` gets all results.
     Afterwards the chief's model has the weights that the run ends with. All processes call the
     `callbacks`; if one of these or a metric fails, the last update is saved. Returns the time of
     the last update, by `time.monotonic`; None if all updates were done before.
@@ -320,7 +320,7 @@ def in_parts(
     shape: Sequence[int | None],
     unrolled: bool = False,
 ) -> tf.Tensor:
-    """What `compute` gives for the parts of `accumulated`, float32 [batch, ...], in row order.
+    """The results of `compute` for the parts of `accumulated`, float32 [batch, ...], in row order.
     `shape` is that of the result of a part, [rows, ...], as far as it is known.
     """
     if unrolled:

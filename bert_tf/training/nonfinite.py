@@ -22,7 +22,7 @@ _ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
-    """The loss is no longer a number: what was found, and what to do outside of a search."""
+    """The loss is no longer a number. `found` says what and where; a search prints no advice."""
 
     def __init__(self, found: str, advice: str):
         super().__init__(f"{found}; {advice}")

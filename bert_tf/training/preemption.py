@@ -1,4 +1,4 @@
-"""SIGTERM, with which a scheduler asks a run to make room for another."""
+"""Handling of SIGTERM, which a scheduler sends to a run that must make room for another."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from typing import TypeVar
 from bert_tf.console import logger
 from bert_tf.training.distributed import Cluster
 
-# What a shell reports of a process that SIGTERM has ended. It is not 0, since the run is not done
+# The exit code of a process that SIGTERM has ended, in a shell. It is not 0: the run is not done,
 # and jobs that depend on it must not start.
 EXIT_CODE = 128 + signal.SIGTERM
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class Preempted(SystemExit):
-    """The run has saved where it is, and the process ends."""
+    """The run has saved its state, and the process ends."""
 
 
 class _LeftEarly(BaseException):
@@ -25,9 +25,9 @@ class _LeftEarly(BaseException):
 
 
 class Preemption:
-    """Notes a SIGTERM while it is entered, so that training ends after a whole update; in other
-    threads than the main one, which cannot handle signals, it does nothing. `asked` says whether it
-    has come, in a cluster to any process at the last `look`.
+    """Notes a SIGTERM within its `with` block, so that training ends after a whole update. It does
+    nothing outside of the main thread, since other threads cannot handle signals. `asked` says
+    whether SIGTERM has come; in a cluster, whether any process had it at the last `look`.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -47,12 +47,12 @@ class Preemption:
             signal.signal(signal.SIGTERM, self._before)
 
     def look(self) -> None:
-        """Finds out whether any process of the cluster was asked to end; all must call it."""
+        """Finds out whether any process of the cluster got SIGTERM; all processes must call it."""
         if self._cluster is not None:
             self.asked = self._cluster.any(self._received)
 
     def attempt(self, work: Callable[[], Result]) -> Result | None:
-        """What `work`, which changes nothing, returns; None if SIGTERM comes while it runs."""
+        """The result of `work`, which changes nothing; None if SIGTERM comes while it runs."""
         try:
             self._may_leave = True
             result = work()
@@ -65,10 +65,10 @@ class Preemption:
         return result
 
     def end_if_asked(self, step: int) -> None:
-        """Ends the process if it was asked to; call it once the state after `step` is saved."""
+        """Ends the process if SIGTERM has come; call it once the state after `step` is saved."""
         if self.asked:
             if self._cluster is not None:
-                # The others would take the end of this process for a failure.
+                # Otherwise the other processes would take the end of this one for a failure.
                 self._cluster.wait()
             logger.info(
                 f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"

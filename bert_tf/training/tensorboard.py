@@ -12,7 +12,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
-    """Curves of a run for TensorBoard, which shows the folder's name; without a folder none."""
+    """Curves of a run for TensorBoard, which shows the folder's name. None writes no curves."""
 
     def __init__(self, folder: Path | None):
         self._folder = folder

@@ -23,9 +23,9 @@ from bert_tf.export.precision import with_encoder
 from bert_tf.io.atomic import temporary_folder
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
-# What each input of a file is to the encoder; MediaPipe finds them by these names.
+# The inputs of a file -> the encoder's inputs. MediaPipe finds the former by these names.
 INPUTS = {"ids": "input_word_ids", "mask": "input_mask", "segment_ids": "input_type_ids"}
-# Products are computed in int8 with fixed ranges; these lose too much by it: docs/how_to/phone.md.
+# Operations that would lose too much in int8 with fixed ranges, see docs/how_to/phone.md.
 _IN_FLOAT = (
     "ADD BATCH_MATMUL DIV GELU L2_NORMALIZATION MEAN MUL RESHAPE RSQRT SELECT_V2 SOFTMAX "
     "SQUARED_DIFFERENCE STRIDED_SLICE SUB SUM TANH TRANSPOSE UNPACK"
@@ -70,7 +70,7 @@ def convert(model: Any, how: LiteForm) -> bytes:
         tf.saved_model.save(root, path, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        # Those of tf-text's tokenizer; which others there are is checked below.
+        # tf-text's tokenizer needs custom ops. `save_lite` refuses any others.
         converter.allow_custom_ops = of_strings
         if how.precision != "float32":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -93,7 +93,7 @@ def convert(model: Any, how: LiteForm) -> bytes:
 
 
 def without_padding(features: Mapping[str, np.ndarray]) -> list[Row]:
-    """The rows of the encoder's inputs, [rows, seq_len], which begin with their tokens."""
+    """The rows of the encoder's inputs, [rows, seq_len], without the padding at their ends."""
     sizes = np.count_nonzero(features["input_mask"], axis=1)
     return [
         {name: each[i, :size].astype(np.int32) for name, each in features.items()}

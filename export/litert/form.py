@@ -14,14 +14,14 @@ from bert_tf.text.packing import Cut
 Tensors = dict[str, tf.Tensor]
 # The encoder's inputs of a row, each int32 [seq_len] without padding.
 Row = dict[str, np.ndarray]
-# The fewest tokens of a row: [CLS] a [SEP] b [SEP]; a row of questions has one more of a context
-# than the longest question.
+# The fewest tokens of a row: [CLS] a [SEP] b [SEP]. A row with a question has room for the longest
+# question, three special tokens and one token of the context.
 _LEAST, _BESIDE_QUESTION = 5, 4
 
 
 @dataclasses.dataclass(frozen=True)
 class LiteForm:
-    """How a LiteRT file computes, for rows of some lengths; None is the model's `max_length`.
+    """How a LiteRT file computes. It has rows of `lengths`; None is the model's `max_length`.
 
     "float16" stores the weights in half the size; "int8" stores them in a quarter and computes
     products in int8, whose ranges `calibration` decides.
@@ -60,7 +60,7 @@ class LiteForm:
         return dataclasses.replace(self, lengths=lengths, calibration=fitting)
 
     def _lengths(self, model: Any) -> list[int]:
-        """The lengths for a model; one that reads windows has them end to end in a row."""
+        """The lengths of rows; a row of a model that reads windows has them end to end."""
         longest = model.max_length
         if model.long_text != "windows":
             question = getattr(model, "max_question_length", None)
@@ -98,8 +98,8 @@ class LiteForm:
 class DeviceForm:
     """A model of one task as a device calls it, with operations and static shapes of LiteRT.
 
-    An axis of unknown size after that of the batch is that of the tokens. `answer` takes the
-    encoder's inputs, int32 [1, seq_len]. `restore` makes what `call` returns of outputs and inputs.
+    An axis of unknown size after the batch axis is the axis of tokens. `answer` takes the encoder's
+    inputs, int32 [1, seq_len]. `restore` makes the result of `call` from outputs and inputs.
     """
 
     outputs: Mapping[str, tf.TensorSpec]
@@ -111,8 +111,8 @@ class DeviceForm:
 class StringsForm:
     """A model of one task as a device calls it with texts.
 
-    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. A row of `predict`
-    makes `requests`. `respond` makes the outputs of `serving_default` of all theirs and the rows.
+    `answer` takes texts, string [1], a `LiteTokenizer` and a number of tokens. `requests` are those
+    of one row of `predict`. `respond` makes `serving_default`'s outputs from all answers and rows.
     """
 
     inputs: Sequence[str]
@@ -123,9 +123,9 @@ class StringsForm:
 
 
 def of_scores(model: Any, *axes: int | None) -> DeviceForm:
-    """A file that answers `scores`, [batch, *axes], what `call` of a task model computes.
+    """A file that answers `scores`, [batch, *axes], the result of a task model's `call`.
 
-    It answers the numbers of `decode` too. If `scores` is one of them, that keeps its name.
+    It answers the numbers of `decode` too. If `scores` is one of these, it has its name there.
     """
 
     def numbers(scores: tf.Tensor) -> Tensors:

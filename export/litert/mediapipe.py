@@ -9,8 +9,8 @@
 - A word of more than 100 bytes becomes [UNK]; BERT takes 200 characters.
 - There is one text, so all segment ids are 0.
 
-The length is the second size of the inputs; longer texts are cut. With a size that is open, -1 in
-the shape signature, a text with more pieces than positions gives a wrong answer or an error.
+The length is the second size of the inputs; longer texts are cut. If that size is open, -1 in the
+shape signature, a text with more pieces than positions gives a wrong answer or an error.
 
 MediaPipe returns the outputs as they are, float32 or uint8: a classifier must have the softmax or
 the sigmoid in the graph, and a score for every line of `labels.txt`.
@@ -30,7 +30,7 @@ DIFFERENCES = (
 _SUBGRAPHS = 2
 _TENSORS, _INPUTS, _OUTPUTS = 0, 1, 2
 _SHAPE, _TYPE = 0, 1
-# Of its types of tensors.
+# The numbers of types of tensors.
 _FLOAT32, _INT32, _UINT8 = 0, 2, 3
 
 

@@ -1,7 +1,7 @@
 """What a `.tflite` file says about its model, to bert_tf and to MediaPipe.
 
-A `.tflite` file is a flatbuffer (`schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/`), which
-a ZIP archive may follow, whose offsets count from the start of the whole file. bert_tf adds:
+A `.tflite` file is a flatbuffer (`schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/`). A ZIP
+archive may follow it, with offsets from the start of the whole file. bert_tf adds:
 
 - the metadata entry BERT_TF: the record (`bert_tf.asking.record`);
 - the entry TFLITE_METADATA: the names of the tensors, the tokenizer and the labels, as a flatbuffer
@@ -119,7 +119,7 @@ def read(path: str | os.PathLike) -> tuple[bytes, dict[str, Any], dict[str, str]
 
 
 def _in_order(model: FlatTable, given: Texts, of_signature: int, of_graph: int) -> dict[str, str]:
-    """The inputs or outputs as the first subgraph has them; MediaPipe counts them by that order."""
+    """The inputs or outputs in the order of the first subgraph, by which MediaPipe counts them."""
     signatures = [each for each in model.tables(_SIGNATURES) if each.word(_SUBGRAPH) == 0]
     if not signatures:
         raise ValueError("the first subgraph of the model has no signature")
@@ -157,7 +157,7 @@ def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
 
 
 def _with_files(model: bytes, files: Texts) -> bytes:
-    """A model with an archive of files, the last of which is the SHA-256 of all before it."""
+    """A model with an archive of files. The last file is the SHA-256 of all bytes before it."""
     stream = io.BytesIO()
     stream.write(model)
     with zipfile.ZipFile(stream, "w") as archive:
@@ -171,7 +171,7 @@ def _with_files(model: bytes, files: Texts) -> bytes:
 
 
 def _settings(content: bytes) -> bytes | None:
-    """The JSON in a file; None if it has none. Any exception, if the file is damaged."""
+    """The JSON in a file; None if it has none. Raises any exception if the file is damaged."""
     model = FlatTable.root(content)
     entries = model.tables(_METADATA)
     if len(entries) > 64:  # TensorFlow's converter writes two
@@ -183,7 +183,7 @@ def _settings(content: bytes) -> bytes | None:
 
 
 def _files(content: bytes) -> dict[str, str]:
-    """The texts in a file's archive. Any exception, if the model, archive or a text is damaged."""
+    """The texts in a file's archive. Raises any exception if model, archive or text is damaged."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):

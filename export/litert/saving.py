@@ -19,7 +19,7 @@ from bert_tf.io.remote import exists, local_path
 from bert_tf.io.vocabulary import file_text
 
 SUFFIX = ".tflite"
-# What people read of an input or an output.
+# Descriptions of inputs and outputs, for people.
 _DESCRIPTIONS = {
     "ids": "ids of the word pieces, padded with the id of [PAD]",
     "mask": "1 for word pieces, 0 for padding",
@@ -30,7 +30,7 @@ _DESCRIPTIONS = {
 
 
 def read(path: str | os.PathLike) -> tuple[bytes, Record, tuple[str, ...]]:
-    """A whole file, which an interpreter takes, its record, and the pieces of its tokenizer."""
+    """A file's content for an interpreter, its record, and the pieces of its tokenizer."""
     content, settings, files = metadata.read(path)
     vocabulary = tuple(files.get(VOCABULARY_FILE, "").removesuffix("\n").split("\n"))
     return content, Record.from_dict(settings, path), vocabulary
@@ -54,7 +54,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     answers = model.strings_form() if of_strings else model.device_form()
     lengths = form.lengths or (model.max_length,)
     record = record_of(model, lengths, form.inputs, form.precision)
-    # What does not fit into the longest row is read as the model reads longer texts.
+    # A text that does not fit into the longest row is read as the model reads longer texts.
     longest, settings = lengths[-1], record.model["settings"]
     if model.long_text == "windows":
         settings["max_windows"] = longest // model.max_length
@@ -66,7 +66,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
 
 
 def new_file(out: str | os.PathLike, suffix: str, kind: str) -> Path:
-    """The path of a file to write. Raises UserError if it has another suffix, or is there."""
+    """The path of a file to write. Raises UserError if it has another suffix or exists already."""
     path = local_path(out)
     if path.suffix != suffix:
         raise UserError(f"the name of {kind} must end in {suffix}, unlike {path}")
@@ -102,7 +102,7 @@ def _described(model: Any, network: bytes, form: DeviceForm | StringsForm, recor
 
 
 def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm) -> bool:
-    """Whether MediaPipe can run a file; if it might, says what it lacks."""
+    """Whether MediaPipe can run a file; warns of obstacles and differences for suitable models."""
     # MediaPipe cuts the ends of longer texts off.
     single = model.input_names == ("text",) and isinstance(form, DeviceForm)
     single = single and model.long_text == "truncate"

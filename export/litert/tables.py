@@ -20,7 +20,7 @@ class Word(int):
 
 
 class Placed(int):
-    """Something that is in the builder already, by its offset there, as the value of a field."""
+    """The offset of something that is in the builder already, as the value of a field."""
 
 
 Fields = Mapping[int, Any]
@@ -67,9 +67,9 @@ def _placed(builder: Builder, value: Any) -> int:
 
 
 class FlatTable:
-    """A table in a flatbuffer that may be damaged, whose missing fields are 0 or empty.
+    """A table in a flatbuffer that may be damaged. Missing fields are 0 or empty.
 
-    If it is, reading raises a struct.error, a TypeError or a ValueError, or gives other values.
+    If damaged, reading raises a struct.error, a TypeError or a ValueError, or gives wrong values.
     """
 
     def __init__(self, data: bytes, position: int):
@@ -114,7 +114,7 @@ class FlatTable:
         return self.position + offset if offset else 0
 
     def with_words(self, number: int, words: Sequence[int]) -> bytes:
-        """The flatbuffer, in which a vector of numbers of 32 bits has other elements, as many."""
+        """The flatbuffer, in which `words` replace the elements of a vector of the same length."""
         places = self._elements(number)
         return (
             self._data[: places.start]

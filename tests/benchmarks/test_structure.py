@@ -59,6 +59,17 @@ def test_files_that_run_are_counted(found):
     )
 
 
+def test_files_are_those_in_which_a_function_runs():
+    folders = [str(ROOT / "benchmarks"), str(ROOT / "export")]
+    found = structure.files_in(lambda: structure.circles({"a": set()}), folders)
+    assert found == {structure.__file__}
+
+
+def test_members_of_one_family_are_counted(found):
+    fewest, most, median = re.findall(r"[\d.]+", found["of these, in one family"])
+    assert 1 < int(fewest) <= float(median) <= int(most)
+
+
 def test_circles_are_groups_that_reach_each_other():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
     assert sorted(map(sorted, structure.circles(graph))) == [["a", "b", "c"], ["d", "e"]]

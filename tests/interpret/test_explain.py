@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert_tf import TaskModel, TextClassifier
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 
@@ -32,6 +33,22 @@ def test_explanations_are_arrays_and_a_picture():
     windows = tiny.classifier(labels=["a", "b"], max_length=8, long_text="windows")
     assert "reads windows" in refusal(windows.explain, "the cat")
     assert "no labels yet" in refusal(tiny.classifier().explain, "the cat")
+
+
+def test_a_class_of_ones_own_has_the_pictures_of_the_family_that_it_extends():
+    class Own(TextClassifier):
+        pass
+
+    class Reader(TaskModel):
+        target, answer, official_metrics = None, None, None
+
+    model = tiny.classifier(labels=["bad", "good"])
+    own = Own(model.encoder, model.tokenizer, labels=["bad", "good"])
+    assert own.explain("the cat sat").tokens == ("[CLS]", "the", "cat", "sat", "[SEP]")
+    reader = Reader(model.encoder, model.tokenizer, {})
+    assert refusal(reader.explain, "the cat") == (
+        "a Reader has no pictures; register its TaskFamily"
+    )
 
 
 @pytest.mark.slow

@@ -38,13 +38,13 @@ from bert_tf.io.remote import is_file, local_path, remote_of, remove
 from bert_tf.io.vocabulary import VOCABULARY_FILE, TokenizerSettings
 from bert_tf.text import Tokenizer
 
-# Where consecutive documents stand: part of the corpus, and batch of the part.
+# The place of consecutive documents: the part of the corpus, and the batch in the part.
 Key = tuple[int, int]
 Batch = tuple[Key, list]  # such documents, as text, then tokenized
 # The hashes, uint64, and numbers of tokens, int64, of a batch's documents.
 Sizes = tuple[Key, np.ndarray, np.ndarray]
-# Documents with a hash below this are held out; and for `train` and `dev` the part, the batch and
-# the number in the batch of the document with which each shard starts.
+# The hash below which documents are held out; and for `train` and `dev`, the first document of each
+# shard as its part, its batch, and its number in the batch.
 Layout = tuple[int, dict[str, list[tuple[int, int, int]]]]
 Place = tuple[str, int]  # which shard: `train` or `dev`, and its number there
 
@@ -52,7 +52,7 @@ Place = tuple[str, int]  # which shard: `train` or `dev`, and its number there
 def build(
     config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
 ) -> TokenShards:
-    """As `pretraining_data.build`, by a pipeline; the flags are Beam's, as --runner=FlinkRunner."""
+    """`pretraining_data.build` as a pipeline with Beam's `flags`, such as --runner=FlinkRunner."""
     options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
     corpus = open_corpus(config)
     shard_writing.check_out(out)
@@ -71,7 +71,7 @@ def build(
 
 @contextlib.contextmanager
 def _new_folder(out: str | os.PathLike) -> Iterator[str]:
-    """Where the workers write: a temporary folder, or in a bucket the place itself."""
+    """The folder that the workers write to: a temporary one, or `out` itself in a bucket."""
     place = local_path(out)
     if remote_of(place) is None:
         with atomic_path(out) as folder:
@@ -91,7 +91,7 @@ def run(
     shard_tokens: int = SHARD_TOKENS,
     options: Any = None,
 ) -> None:
-    """As `write_token_shards`, into an empty `folder`; the options are a `PipelineOptions`."""
+    """Like `write_token_shards`, into an empty `folder`; the options are a `PipelineOptions`."""
     import apache_beam as beam
 
     vocabulary = (tokenizer.vocabulary, tokenizer.settings)
@@ -163,7 +163,7 @@ def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], TokenizerSettings
 
 @functools.lru_cache(maxsize=1)
 def _tokenizer(vocabulary: tuple[str, ...], settings: TokenizerSettings) -> Tokenizer:
-    """One for each worker process, since it cannot be sent to it."""
+    """Makes one tokenizer in each worker process, since tokenizers cannot be sent there."""
     return Tokenizer.of(vocabulary, settings)
 
 
@@ -174,7 +174,7 @@ def _measure(batch: Batch) -> Sizes:
 
 
 def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[Place, Batch]]:
-    """The documents of each shard that the batch has documents of."""
+    """The documents of the batch, grouped by their shards."""
     (key, documents), (limit, starts) = batch, layout
     shards: dict[Place, list[TokenizedDocument]] = {}
     for n, document in enumerate(documents):
@@ -189,7 +189,7 @@ def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Sh
     place, found = shard
     ordered = sorted(found, key=lambda batch: batch[0])
     documents = [document for _, members in ordered for document in members]
-    # Runners may do the same work twice, even at once; each writes in its own place first.
+    # Runners may do the same work twice, even at once, so each writes to a place of its own first.
     with tempfile.TemporaryDirectory() as own:
         written = shard_writing.write_shard(Path(own), *place, documents)
         _move([Path(own) / written.file(array) for array in written.files], folder)
@@ -197,7 +197,7 @@ def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Sh
 
 
 def _move(files: Iterable[Path], folder: str) -> None:
-    """Moves files into a folder, each of them at once."""
+    """Moves files into a folder, each of them atomically."""
     for file in files:
         with atomic_path(os.path.join(folder, file.name), is_file=True) as new:
             shutil.move(file, new)

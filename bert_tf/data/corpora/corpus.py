@@ -43,7 +43,7 @@ from bert_tf.io.remote import fetched
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
 TFDS = "tfds"
-# `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
+# `data.format` for the files of `bert-tf pretrain-data`, and for other programs' TFRecords.
 TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
 _ROWS = 10_000  # documents of a part of a table
@@ -61,7 +61,7 @@ class AnyCorpus(ABC):
     parts: list[Any]  # each can be read on its own
     size: int  # of all parts, in bytes or documents
     position = 0  # how much of `size` the current iteration has passed
-    # What holds the parts, and what is wrong where none has text.
+    # The sources of the parts, and what to check if none of them has text.
     names: list[Any]
     checks = "data.path and data.split"
 
@@ -263,7 +263,7 @@ def _text_feature(name: str, builder: Any) -> str:
 
 
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
-    """Each file once that a path, a folder, a glob or a list of these names."""
+    """The files that a path, a folder, a glob or a list of these names, each file once."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
     try:
         return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))

@@ -37,8 +37,8 @@ class Examples(PooledExamples):
     ):
         self._folder, self._shards, self._rule = folder, shards, rule
         self._special = [ids_of(folder.vocabulary)[token] for token in ("[CLS]", "[SEP]", "[PAD]")]
-        # How many examples a token gives is measured on shards from all over a large corpus, and on
-        # all of a small one.
+        # The number of examples per token is measured on shards from all over a large corpus, and
+        # on all shards of a small one.
         share = min(1.0, _SAMPLE_TOKENS / sum(shard.tokens for shard in shards))
         number = math.ceil(len(shards) * share)
         sample = np.linspace(0, len(shards) - 1, number).astype(int)

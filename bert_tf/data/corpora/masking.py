@@ -46,7 +46,7 @@ class Masking:
     """Masks batches by one rule."""
 
     vocabulary: Sequence[str]
-    max_predictions: int | tf.Tensor  # the most tokens of a row that are chosen
+    max_predictions: int | tf.Tensor  # the most tokens chosen per row
     rate: float = 0.15  # the share of a row's tokens to choose
     # Whether all pieces of a word are chosen or none. A word is a piece and the `##` pieces right
     # after it; a word with more pieces than may still be chosen in the row is skipped.
@@ -62,11 +62,11 @@ class Masking:
         worker: int = 0,
         workers: int = 1,
     ) -> MaskedBatch:
-        """Masks one batch, or the share of it that one of several workers has.
+        """Masks one batch, or one worker's share of it.
 
         Inputs and mask are int32 [batch, seq_len]; `seed` [2] gives the same masks on any CPU. The
-        rows are `worker::workers` of the global batch that `seed` is for, and are masked as they
-        would be in it.
+        rows are `worker::workers` of the global batch that `seed` is for, and are masked as in
+        that batch.
         """
         rows, seq_len = tf.unstack(tf.shape(input_word_ids))
         mine = slice(worker, None, workers)
@@ -83,7 +83,7 @@ class Masking:
 
         cls_id, sep_id, mask_id = map(ids_of(words).get, ("[CLS]", "[SEP]", "[MASK]"))
         maskable = (input_mask > 0) & (input_word_ids != cls_id) & (input_word_ids != sep_id)
-        # In 64 bits, and halves go to the even number, as Python's `round` does in the reference.
+        # In 64 bits, with halves rounded to even, as by Python's `round` in the reference.
         length = tf.cast(tf.reduce_sum(input_mask, axis=1), tf.float64)
         number = tf.maximum(1, tf.cast(tf.round(length * self.rate), tf.int32))
         number = tf.minimum(self.max_predictions, number)
@@ -94,7 +94,7 @@ class Masking:
         else:
             positions = _choose_tokens(maskable, number, order, self.max_predictions)
         used = positions < seq_len
-        # Unused columns point to [CLS], which is never chosen, and write back what stands there.
+        # Unused columns point to [CLS], which is never chosen, and write its own id back.
         positions = tf.where(used, positions, 0)
         true_ids = tf.gather(input_word_ids, positions, batch_dims=1)
         replaced = tf.where(
@@ -128,11 +128,11 @@ def _choose_words(
     order: tf.Tensor,
     columns: int | tf.Tensor,
 ) -> tf.Tensor:
-    """As `_choose_tokens`, whole words at a time; a word that no longer fits is passed over.
+    """Like `_choose_tokens`, but whole words at a time; a word that no longer fits is skipped.
 
-    Words are laid out in random order and taken until one does not fit. From there on, whatever is
-    larger than the room that is left can never fit; it is dropped, and the rest moves up. The
-    largest word left gets smaller each time, so that a few rounds do.
+    Words are laid out in random order and taken until one does not fit. From there on, words that
+    are larger than the room that is left can never fit; they are dropped, and the rest moves up.
+    The largest remaining word gets smaller each time, so a few rounds are enough.
     """
     batch, seq_len = tf.unstack(tf.shape(maskable))
     index = tf.range(seq_len)[None, :]
@@ -147,8 +147,8 @@ def _choose_words(
     word_order = tf.where(maskable, tf.gather(order, word, batch_dims=1), 2.0)
     position = tf.argsort(word_order, axis=1, stable=True)
     size = tf.gather(tf.gather(sizes, slot), position, batch_dims=1)
-    # The whole size of a word counts at its first piece, so that the running sum is, at each of its
-    # pieces, the number chosen once the word is.
+    # The whole size of a word counts at its first piece, so that at each of its pieces the running
+    # sum is the number of tokens chosen up to the end of the word.
     size_at_start = tf.where(tf.gather(starts_word, position, batch_dims=1), size, 0)
 
     def until(taken: tf.Tensor) -> tf.Tensor:

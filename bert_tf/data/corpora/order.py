@@ -1,4 +1,4 @@
-"""Which example comes when: an endless order that can be entered anywhere and shared by workers.
+"""The order of examples. It has no end, reading can start anywhere, and workers can share it.
 
 The data are *units* (shards of tokens, blocks of records) that give a known number of examples
 each. An epoch deals them, in random order, to *lanes*. A few units of a lane at a time make a
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Each number of lanes allows the numbers of workers that divide it. The second is the least number
-# of units in a lane.
+# Each number of lanes allows the numbers of workers that divide it. `_LANE_UNITS` is the least
+# number of units in a lane.
 _LANES, _LANE_UNITS = (24, 12, 8, 4, 2), 8
 # The least number of units that a batch mixes, if there are enough. They are far from each other in
 # the data.
@@ -53,7 +53,7 @@ class Order:
         self._counts, self.seed = counts, seed
         self.per_epoch = int(counts.sum())  # examples after which every unit has had its turn
         self.lanes = next((n for n in _LANES if n * _LANE_UNITS <= len(counts)), 1)
-        # Two: a batch may hold the end of one and the beginning of the next.
+        # Two epochs: a batch may hold the end of one and the beginning of the next.
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
@@ -86,7 +86,7 @@ class Order:
         return _Epoch(lanes, shared, lane[shuffled], place[shuffled])
 
     def _deal(self, order: np.ndarray) -> list[np.ndarray]:
-        """The units of each lane: one in every round, where the smallest lane gets the largest."""
+        """The units of each lane: one per round; the smallest lane gets the round's largest."""
         dealt: list[list[int]] = [[] for _ in range(self.lanes)]
         sizes = np.zeros(self.lanes, np.int64)
         for start in range(0, len(order), self.lanes):
@@ -109,17 +109,17 @@ class Order:
 class PooledExamples(Order, ABC):
     """Examples numbered from 0 without end; the seed also decides all that is random in a pool."""
 
-    # The first number of the keys of its random numbers; the order has 0 and 1.
+    # The first number of the keys of its random numbers; `Order` uses 0 and 1.
     _KEY = 2
 
     def __init__(self, counts: np.ndarray, seed: int):
         super().__init__(counts, seed)
-        # What was made of the pools that the lanes have reached, by lane.
+        # By lane: the pool that it has reached, and what `_make` made of that pool.
         self._made: dict[int, tuple[Pool, Any]] = {}
 
     @abstractmethod
     def _make(self, part: Part, rng: np.random.Generator) -> Any:
-        """What `_take` reads the examples of a pool from, given any part of the pool."""
+        """The data of a pool from which `_take` reads examples; `part` is any part of the pool."""
 
     @abstractmethod
     def _take(self, made: Any, places: np.ndarray) -> Iterable[np.ndarray]:
@@ -157,7 +157,7 @@ class _Lane(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """The lanes, how many examples they take turns with, and lane and place of each one after."""
+    """The lanes, how many examples each gives in turn, and lane and place of all later examples."""
 
     lanes: list[_Lane]
     shared: int

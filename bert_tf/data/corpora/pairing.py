@@ -1,8 +1,8 @@
 """Which tokens make up which example: sentence pairs for next sentence prediction, or spans.
 
 A *plan* says for every example where its segments start and end in a flat array of tokens. It
-copies no tokens: the plan for a million tokens takes a few hundredths of a second, so that every
-epoch has a new one.
+copies no tokens: the plan for a million tokens takes a few hundredths of a second, so every epoch
+gets a new plan.
 
 Pairs follow create_instances_from_document of google-research/bert (create_pretraining_data.py).
 A document is cut into chunks of whole sentences of about the target length. A is the first part of
@@ -11,10 +11,10 @@ the chunk is a single sentence, a passage of another document; then the rest of 
 back. Only the bounds of the chunks depend on earlier chunks: a short Python loop finds them, and
 everything else is done for all examples at once.
 
-Two things differ. To find another document the reference draws up to ten times, and it may end up
-with the same one; here the other documents are drawn from directly, so B never follows in A's
-document by chance. And a sentence of more than twice the room in a row, such as a line that is a
-whole document, is cut into halves of that room; of one the reference only ever shows the middle.
+Two things differ. To find another document, the reference draws up to ten times, and may still end
+up with the same one. Here only the other documents are drawn from, so a random B is never from A's
+document. And a sentence of more than twice the room in a row, such as a line that is a whole
+document, is cut into pieces of half that room. The reference shows only the middle of such a one.
 
 Without next sentence prediction an example is a span of consecutive whole sentences, as many as
 fit: of one document, or, where documents are joined, across their ends (FULL-SENTENCES and
@@ -73,7 +73,7 @@ def join(
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Examples as token ranges, int64 or bool [examples]; ends are exclusive. A segment B of no
+    """Examples as token ranges, int64 or bool [examples]; ends are exclusive. A segment B without
     tokens (`b_start == b_end`) means a single segment.
     """
 
@@ -104,7 +104,7 @@ class ExampleRule:
 
 
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) -> Plan:
-    """Exactly `count` examples, shuffled. Of pairs, there must be at least two documents.
+    """Exactly `count` examples, shuffled. Pairs require at least two documents.
 
     A pass takes the documents in random order, and each from its first sentence to its last. If the
     first pass makes too many examples, some are dropped at random; if it makes too few, the rest
@@ -122,7 +122,7 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: Generator) ->
 
 
 def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
-    """The larger of two passes, since `plan` then repeats a few examples rather than drop any."""
+    """The larger of two passes, since `plan` then repeats a few examples and drops none."""
     rng = np.random.default_rng(0)
     return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
 
@@ -133,7 +133,7 @@ def _pass(documents: Documents, enough: int | None, rule: ExampleRule, rng: Gene
 
 
 def _targets(number: int, longest: int, short_probability: float, rng: Generator) -> np.ndarray:
-    """`number` target lengths: `longest`, or now and then anything from 2 to it."""
+    """`number` target lengths: `longest`, or sometimes a random length from 2 to `longest`."""
     short = 2 + np.floor(rng.random(number) * (longest - 1)).astype(np.int64)
     return np.where(rng.random(number) < short_probability, short, longest)
 
@@ -157,14 +157,14 @@ def _pairs(documents: Documents, enough: int | None, rule: ExampleRule, rng: Gen
         b_end = np.where(is_random_next, random_end, b_end)
 
     a_length, b_length = _truncated(a_end - a_start, b_end - b_start, longest)
-    # Each token that is cut goes at the front or the back at random.
+    # Each cut token is removed at the front or at the back, at random.
     a_start = a_start + rng.binomial(a_end - a_start - a_length, 0.5)
     b_start = b_start + rng.binomial(b_end - b_start - b_length, 0.5)
     return Plan(a_start, a_start + a_length, b_start, b_start + b_length, is_random_next)
 
 
 def _cut_long_sentences(documents: Documents, longest: int) -> Documents:
-    """The same, but sentences of more than twice `longest` tokens in pieces of half of it."""
+    """The documents, with sentences over twice `longest` tokens cut into pieces of half of it."""
     lengths, piece = np.diff(documents.sentences), (longest + 1) // 2
     pieces = np.where(lengths > 2 * longest, -(-lengths // piece), 1)
     firsts = starts(pieces)
@@ -265,6 +265,6 @@ def _spans(documents: Documents, enough: int | None, rule: ExampleRule, rng: Gen
 
 
 def _endless(draw: Callable[[], np.ndarray]) -> Iterator[Any]:
-    """What `draw` draws, one by one."""
+    """The values that `draw` returns, one by one."""
     while True:
         yield from draw().tolist()

@@ -74,7 +74,7 @@ def open_data(
     batch_size: int | None = None,
     max_length: int | None = None,
 ) -> ShardData | RecordData:
-    """The data of one phase; text is tokenized into the folder `tokens`, unless it was before."""
+    """The data of one phase; text is tokenized into the folder `tokens`, unless it already was."""
     if config.data.format != TFRECORD:
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":
@@ -113,7 +113,7 @@ def open_shards(
     """As `open_data`, for text and token shards."""
     folder, max_length = shards_folder(config, tokens), max_length or config.train.max_length
     predictions, next_sentence = config.data.max_predictions_per_seq, config.data.next_sentence
-    # Before text is tokenized, which may take hours.
+    # This check comes before tokenizing text, which may take hours.
     check_rows(max_length, predictions, next_sentence, attention)
     if config.data.format != TOKEN_SHARDS and not folder.exists():
         build(config, tokenizer, folder)

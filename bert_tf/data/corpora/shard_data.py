@@ -1,6 +1,6 @@
 """Token shards to `tf.data` batches for pre-training, with new pairs and new masks every epoch.
 
-`Examples` finds and packs the rows with NumPy. TensorFlow ops mask those of batch k with random
+`Examples` finds and packs the rows with NumPy. TensorFlow ops mask the rows of batch k with random
 numbers that follow from (seed, k).
 """
 
@@ -123,7 +123,7 @@ class ShardData(StepData):
 def check_rows(
     max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
 ) -> None:
-    """Raises UserError if rows have no room, or attention no use, for what is to be learned."""
+    """Raises UserError if the sizes of rows or the attention make the training task impossible."""
     if next_sentence and attention == "left_to_right":
         raise UserError(
             "next sentence prediction is impossible with left_to_right attention, because [CLS] "

@@ -1,4 +1,4 @@
-"""Writing token shards: in one process here, and the parts that other ways are made of.
+"""Writing token shards in one process, and functions for other ways of writing them.
 
 The held-out documents are chosen by a hash of the text. So copies of a document are on the same
 side, and a document does not change sides when the corpus grows.
@@ -27,7 +27,7 @@ from bert_tf.text import Tokenizer
 SHARD_TOKENS = 1_000_000
 # How many of the lowest hashes `dev_limit` looks at.
 LOWEST_HASHES = 3
-# A line of megabytes would be one sentence. No input of BERT is longer than this.
+# The most tokens of a sentence: a line of megabytes would be one. No input of BERT is longer.
 LONGEST_SENTENCE = 512
 HASH_BITS = 64
 
@@ -54,7 +54,7 @@ def write_token_shards(
     written. The same input gives the same bytes.
 
     Sentences and documents without a token are left out. A shard is closed at the document that
-    fills it. The documents are gone through a second time if a small corpus has to be divided
+    fills it. The documents are read a second time if a small corpus has to be divided
     again. `progress` is called after every document.
     """
     check_out(out)
@@ -62,7 +62,7 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out the documents below `limit`; the shards, and the lowest hashes."""
+            """Holds out documents with hashes below `limit`; returns shards and lowest hashes."""
             shards: dict[str, list[Shard]] = {TRAIN: [], DEV: []}
             waiting: dict[str, list[TokenizedDocument]] = {TRAIN: [], DEV: []}
             tokens, lowest = dict.fromkeys(shards, 0), list[int]()
@@ -101,8 +101,8 @@ def dev_limit(
     """The hash below which a document is held out.
 
     Next sentence prediction needs two documents. So if the share holds out fewer (`held_out`) of at
-    least four `documents`, those with the two `lowest` hashes are, unless others are copies of
-    them.
+    least four `documents`, the two with the `lowest` hashes are held out, unless others are copies
+    of them.
     """
     if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
         return lowest[1] + 1
@@ -165,7 +165,7 @@ def write_manifest(
 
 
 def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[TokenizedDocument]:
-    """The documents, lists of sentences, that have tokens."""
+    """Tokenizes documents, which are lists of sentences, and leaves out those without tokens."""
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     for batch in batches(documents):
         rows = tokenizer.tokenize([sentence for document in batch for sentence in document])

@@ -12,11 +12,11 @@ from bert_tf.data.corpora.order import PooledExamples
 from bert_tf.data.until_exit import counter, map_until_exit
 from bert_tf.errors import UserError
 
-# About the rows of a stretch of steps. To work on them together costs much less than to work on
-# batch after batch.
+# The approximate number of rows in a stretch of steps. Processing them together costs much less
+# than processing batch after batch.
 _STRETCH_ROWS = 512
 
-# Held-out batches are the same for every seed of training, so that their losses compare.
+# Held-out batches are the same for every seed of training, so that their losses can be compared.
 DEV_SEED = 0
 
 Tensors = list[tf.Tensor]
@@ -24,7 +24,7 @@ Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]  # inputs and targe
 
 
 class StepData(ABC):
-    """Batches of examples; those of step k begin with example k * batch_size. They follow from the
+    """Batches of examples; that of step k begins with example k * batch_size. It follows from the
     seed, the data and k alone, so a run that resumes starts at its step at once.
     """
 
@@ -46,9 +46,9 @@ class StepData(ABC):
     def _elements(
         self, examples: Any, stretch: tf.Tensor, columns: Tensors, worker: int, workers: int
     ) -> Elements:
-        """TensorFlow ops that make inputs and targets of columns, as `examples.rows` gives them.
-        They are the rows of one stretch of steps, whose number is int64 []. Stretches are the same
-        wherever a dataset starts, so that random numbers may follow from it.
+        """Makes inputs and targets, by TensorFlow ops, from `columns` of `examples.rows`, which are
+        the rows of the stretch of steps with the number `stretch`, int64 []. Stretches are the same
+        wherever a dataset starts, so random numbers may follow from that number.
         """
 
     def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
@@ -61,7 +61,7 @@ class StepData(ABC):
         `next_sentence_labels` int32 [batch], 0 for a true next segment and 1 for a random one.
 
         If the first examples cannot be read, it raises a UserError. A later read that fails ends
-        the dataset with a TensorFlow error, which `explained_errors` turns back.
+        the dataset with a TensorFlow error, which `explained_errors` turns into a UserError.
         """
         if self._batch_size % workers:
             raise UserError(
@@ -71,7 +71,7 @@ class StepData(ABC):
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """As `dataset`, for `steps` held-out batches, the same for every seed; None without any."""
+        """As `dataset`, for `steps` held-out batches, equal for every seed; None if none exist."""
         examples = self._held_out()
         return examples and self._batches(examples, 0, steps, worker, workers)
 
@@ -81,7 +81,7 @@ class StepData(ABC):
         """The batches from step `first` on; without end if `steps` is None."""
         size, mine = self._batch_size, self._batch_size // workers
         together = max(1, _STRETCH_ROWS // size)
-        # Read here, where a mistake raises its own error.
+        # The first row is read here, where a mistake raises its own error.
         like = examples.rows(first * size + worker, first * size + worker + 1, 1)
 
         def read(stretch: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -6,7 +6,7 @@ A folder of token shards holds
   vocabulary allows it, else int32);
 * `<part>-<number>.sentences.npy`, `….documents.npy`: where sentences start among the tokens and
   documents among the sentences (int32, each with the end as last value);
-* `vocab.txt`, the vocabulary that the ids count in;
+* `vocab.txt`, the vocabulary that the ids refer to;
 * `manifest.json`: the number of documents, sentences and tokens, size and SHA-256 of every file.
 
 Shards are stretches of the corpus in its order, and no document is in two. Those of the part `dev`
@@ -102,7 +102,7 @@ class TokenShards:
             ) from None
 
     def load(self, shard: Shard) -> tuple[np.ndarray, Documents]:
-        """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start."""
+        """A shard's ids (uint16 or int32 [tokens], memory-mapped) and its `Documents`."""
         tokens = self._load(shard, "tokens")
         sentences, documents = (
             self._load(shard, array).astype(np.int64) for array in ("sentences", "documents")
@@ -111,7 +111,7 @@ class TokenShards:
             ("sentences", sentences, len(tokens)),
             ("documents", documents, len(sentences) - 1),
         ):
-            # No part is empty.
+            # No sentence and no document is empty.
             ends_fit = firsts.size and (firsts[0], firsts[-1]) == (0, end)
             if not ends_fit or (np.diff(firsts) <= 0).any():
                 raise _changed(self.folder / shard.file(array), "its positions do not fit")
@@ -127,7 +127,7 @@ class TokenShards:
             raise _changed(path, "its SHA-256 differs")
         try:
             found = np.load(path, mmap_mode="r")
-        except Exception as error:  # whatever NumPy's reader of headers, Python's own, meets
+        except Exception as error:  # NumPy's parser of headers has many kinds of errors
             raise _changed(path, f"not an array: {error}") from None
         if found.ndim != 1 or found.dtype.kind not in "iu":
             raise _changed(path, f"{found.ndim} axes of {found.dtype}")

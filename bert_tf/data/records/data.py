@@ -104,12 +104,12 @@ class _Records(PooledExamples):
 
 
 class RecordData(StepData):
-    """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
+    """Batches of the examples in TFRecord files with google-research's or Model Garden's naming.
 
     `path` is a file, a glob, a folder or a list of these. A folder gives the files with "tfrecord"
-    in their names. Held out are the files of `dev_path`, even if `path` names them too; by default
-    those of folders and globs in `path` whose names begin with "dev-". `max_length` must be the
-    records' own.
+    in their names. The files of `dev_path` are held out, even if `path` names them too. By default,
+    files of folders and globs in `path` are held out if their names begin with "dev-". `max_length`
+    must be the records' own.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]
 
 
 def _records(path: Paths) -> tuple[list[Path], list[Path]]:
-    """The files of records, and those among them that a folder or a glob has for held-out ones."""
+    """The files of records, and those from folders or globs whose names mark them as held out."""
     found, dev_named = [], []
     for one in [path] if isinstance(path, str | os.PathLike) else path:
         files, is_folder = find_files(one), local_path(one).is_dir()
@@ -198,7 +198,7 @@ def _records(path: Paths) -> tuple[list[Path], list[Path]]:
 
 
 def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Compares the tokenizer with the one that `write_records` recorded in `folder`, if it did."""
+    """Compares the tokenizer with the one that `write_records` recorded in `folder`, if any."""
     try:
         manifest = json.loads(read_text(folder / MANIFEST))
         written = str(manifest["format"])

@@ -1,8 +1,8 @@
-"""TFRecord files, read at any place.
+"""TFRecord files, of which any record can be read.
 
 A record is its length (8 bytes), a checksum of the length, the data and a checksum of the data
-(tensorflow/core/lib/io/record_writer.h). Going once from length to length shows where every record
-is; from then on any can be read.
+(tensorflow/core/lib/io/record_writer.h). One pass from length to length finds the start of every
+record; after that, any record can be read.
 """
 
 import array
@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.errors import UserError
 from bert_tf.io.files import GZIP_MAGIC, is_there, readable
 
-_MASK_DELTA = 0xA282EAD8  # what is added to a checksum; see `masked_crc32c`
+_MASK_DELTA = 0xA282EAD8  # added to a checksum; see `masked_crc32c`
 _HEADER, _CHECKSUM = 12, 4
 _BUFFER = 1 << 20  # bytes read at a time in search of the records
 

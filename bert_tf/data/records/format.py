@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 from bert_tf.data.records.files import RecordFile
 from bert_tf.errors import UserError
 
-# The format that `manifest.json` names where `bert-tf pretrain-data` wrote them.
+# The format in the `manifest.json` that `bert-tf pretrain-data` writes.
 RECORDS = "bert_tf examples 1"
 
-# What each naming calls differently from us.
+# Our names -> the names in each naming, if they differ.
 NAMINGS = {
     "google": {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"},
     "model_garden": {},
@@ -84,7 +84,7 @@ class RecordFormat:
         try:
             with tf.device("/CPU:0"):
                 parsed = tf.io.parse_example(tf.constant(records, tf.string), spec)
-        # The latter where TensorFlow quotes the record's bytes in its message.
+        # A UnicodeDecodeError occurs if TensorFlow quotes the record's bytes in its message.
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
             raise ValueError("not examples of this format") from error
         found, limits = {}, np.iinfo(np.int32)

@@ -1,4 +1,4 @@
-"""A corpus to TFRecords of ready examples, which google-research's and Model Garden's code read.
+"""Writing a corpus as TFRecords of examples, which google-research's and Model Garden's code read.
 
 The folder holds `train-….tfrecord` and `dev-….tfrecord`, the vocabulary, and `manifest.json`, which
 describes the examples. The same configuration gives the same bytes.
@@ -33,7 +33,7 @@ def write_records(
 ) -> None:
     """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
     Held-out documents are used once. Without next_sentence all labels are 0: the readers of these
-    files require the feature. The folder appears when all is written.
+    files require the feature. The folder appears when everything is written.
     """
     check_out(out, RECORDS, "TFRecords")
     with atomic_path(out) as folder:
@@ -76,7 +76,7 @@ def _rows(dataset: tf.data.Dataset) -> Iterator[dict[str, np.ndarray]]:
 def _write(
     folder: Path, part: str, rows: Iterator[dict[str, np.ndarray]], count: int, record: RecordFormat
 ) -> None:
-    """Deals the first `count` rows to the part's files, so that each holds some of every epoch."""
+    """Deals the first `count` rows to the part's files; each file gets some of every epoch."""
     files = -(-count // _FILE_EXAMPLES)
     names = [f"{part}-{number:05d}-of-{files:05d}.tfrecord" for number in range(files)]
     with contextlib.ExitStack() as stack:

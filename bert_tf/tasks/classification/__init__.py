@@ -24,7 +24,7 @@ class ClassificationData(TextData):
     """
 
 
-# The keys of `train` that count when few texts are learned from.
+# The keys of `train` that apply to learning from few texts.
 _OF_FEW = {
     *("few_shot", "epochs", "batch_size", "accumulation_steps", "rematerialize", "learning_rate"),
     *("warmup_fraction", "decay_after_warmup", "optimizer", "bias_correction", "adam_epsilon"),
@@ -53,7 +53,7 @@ class LabelTrain(FinetuningTrain):
 
 
 class LabelRun(TextRun, CalibratedRun):
-    """What runs that label texts share."""
+    """The common base of runs that label texts."""
 
     train: LabelTrain
     """How the weights are trained. A list of values for a key is a search over them, except for

@@ -1,7 +1,7 @@
 """Few labels: SetFit (Tunstall et al. 2022, arXiv 2209.11055).
 
 The encoder learns from pairs of the labelled texts: vectors of texts with the same label become
-close, and those of others become orthogonal. A logistic regression on the vectors is the head.
+close, and vectors of others become orthogonal. The head is a logistic regression on the vectors.
 Pairs, loss and defaults are those of setfit 1.2.
 """
 
@@ -33,14 +33,14 @@ _RECIPE = FinetuningTrain(
     adam_epsilon=1e-8,
     decay_after_warmup=True,
 )
-_MOST_TEXTS = 2000  # there is a pair for every two texts
+_MOST_TEXTS = 2000  # the number of pairs is quadratic in the number of texts
 
 
 def contrastive_pairs(targets: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All pairs of texts, and of a text with itself; of equal labels as many as of different ones.
+    """All pairs of texts, and of a text with itself; as many with equal labels as with different.
 
     Targets are classes, int [texts], or float [texts, classes] of 0 and 1, where texts that share a
-    label are alike. The rarer kind is repeated (`sampling_strategy="oversampling"` of setfit).
+    label count as equal. The rarer kind is repeated (setfit's `sampling_strategy="oversampling"`).
     Returns the numbers of the texts, int [pairs] each, and float32 [pairs], 1 for equal labels.
     """
     same = targets[:, None] == targets if targets.ndim == 1 else targets @ targets.T > 0
@@ -83,7 +83,7 @@ def train(
     held = None if validation_data is None else validation_rows(model, validation_data, None)
     if held is not None:
         model.target.numbers(held)
-    model.remember({})  # what an earlier `fit` found
+    model.remember({})  # forgets the results of an earlier `fit`
     history = learn(model, rows, _RECIPE.model_copy(update=recipe), verbose)
     if held is not None:
         metrics = scored(model, held, None, 0)
@@ -134,8 +134,8 @@ def learn(
 
 
 def _fit_head(model: Any, vectors: np.ndarray, targets: np.ndarray) -> None:
-    """Makes the head a logistic regression, by scikit-learn's defaults as in setfit."""
-    # It takes a while to import, and most classifiers are not trained in this way.
+    """Makes the head a logistic regression, with scikit-learn's defaults as in setfit."""
+    # The import is slow, and most classifiers are not trained in this way.
     from sklearn.linear_model import LogisticRegression
 
     columns = [targets] if targets.ndim == 1 else targets.T

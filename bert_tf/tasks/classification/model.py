@@ -55,7 +55,7 @@ class TextClassifier(TaskModel):
         labels: names of the classes in the order of the logits; None takes those of the first
             `fit`, in their order.
         pair: whether a row is two texts; None lets the first `fit` decide.
-        max_length: most tokens of a row, special ones included (128).
+        max_length: the maximum number of tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
         pooling: what the head reads, as for a `TextEmbedder`; None is the pooler's output.
         normalize: whether the head reads vectors of length 1.
@@ -63,19 +63,19 @@ class TextClassifier(TaskModel):
             `MultiLabelClassifier`, which also takes `thresholds`.
         long_text: what is read of a longer text: "truncate", its start; "head_and_tail", its first
             and last tokens, 128 and 382 of 510, or this share, rounded, of another length; or
-            "windows", all of it, in overlapping windows of `max_length`. Of a pair, the second text
-            is cut into windows, and the first stands in each, where it has at most half.
+            "windows", all of it, in overlapping windows of `max_length`. For a pair, the second
+            text is cut into windows, and each has the first text, which takes at most half of it.
         window_pooling: how the vectors of windows become the one that the head reads: "mean" (the
             default), "max", or "attention", a mean whose weights are learned (`window_attention`).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
-        max_windows: most windows of a text that are read; None reads all.
-        temperature: what the logits are divided by where they become probabilities; `calibrate`
-            finds it, and `fit` sets it back to 1.
-        abstain: the least probability of a label; below it the label is None, and "" in `serve` and
-            in exports. `predict(texts, abstain=0.8)` has it for one call.
+        max_windows: the maximum number of windows that are read of a text; None reads all.
+        temperature: the divisor of logits before they become probabilities; `calibrate` finds it,
+            and `fit` sets it back to 1.
+        abstain: the minimum probability of a label; below it the label is None, and "" in `serve`
+            and in exports. `predict(texts, abstain=0.8)` sets it for one call.
 
     Raises:
-        UserError: labels that are no names of classes, a length that the encoder does not have, or
+        UserError: labels that are not names of classes, a length that the encoder does not have, or
             settings of windows without windows.
     """
 
@@ -108,7 +108,7 @@ class TextClassifier(TaskModel):
         with_pooler = "pooled" in embedder.poolings(pooling or "pooled")
         super().__init__(encoder, tokenizer, head, max_length, with_pooler, **kwargs)
         self.pair, self.temperature, self.abstain = pair, temperature, abstain
-        # The vectors of the embedder that the model was opened from, which `few_shot` reads.
+        # The settings of vectors from the embedder that the model was opened from, for `few_shot`.
         self.of_embedder: Mapping[str, Any] = {}
         self.read_vectors(pooling, normalize)
         long_texts.set_up(self, long_text, window_pooling, stride, max_windows)

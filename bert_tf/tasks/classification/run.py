@@ -1,4 +1,4 @@
-"""Runs of classification: labelled texts, GLUE's and one's own."""
+"""Runs of classification: labelled texts, from GLUE or from the user."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Classification(TextTask):
         return TextClassifier(encoder, tokenizer, self.labels, **self.settings())
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
-        """The labels; where GLUE has numbers and TFDS words, `submitted` are the numbers."""
+        """The labels; if GLUE has numbers where TFDS has words, `submitted` gives the numbers."""
         names = self.labels
         task = GLUE.get(glue_task(self.data))
         if submitted and task and set(names) != set(task.classes):
@@ -60,8 +60,8 @@ class Classification(TextTask):
 def class_weights(
     setting: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
 ) -> tuple[float, ...]:
-    """The weight of each class, such that rows weigh 1 on average: the loss is still a mean over
-    rows, and its gradient as large as without. `counts` are the training rows of each.
+    """The weight of each class, such that the mean weight of a row is 1: the loss is still a mean
+    over rows, and its gradient stays as large. `counts` are the numbers of training rows by class.
     """
     if isinstance(setting, str):
         weights = 1 / np.maximum(counts, 1)

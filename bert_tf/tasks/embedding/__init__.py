@@ -13,7 +13,7 @@ from bert_tf.config.section import Count, Positive, Section
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.tasks.family import TaskFamily
 
-# The losses that each option is for.
+# The losses to which each option applies.
 _OPTIONS = {
     "scale": ("multiple_negatives_ranking", "cosent"),
     "symmetric": ("multiple_negatives_ranking",),
@@ -22,12 +22,12 @@ _OPTIONS = {
 
 
 class EmbedderModel(PooledWindowsModel):
-    """As `PooledWindowsModel`, and how a vector is computed of the last layer."""
+    """As `PooledWindowsModel`, and how a vector is computed from the last layer."""
 
     pooling: Pooling | Annotated[tuple[Pooling, ...], Field(min_length=1)] | None = None
-    """How the vector of a text is computed of the last layer; `pooled` is the output of the pooler.
-    A list puts several vectors side by side. null is the pooling of the initial checkpoint if it is
-    an embedder, and otherwise `mean`.
+    """How the vector of a text is computed from the last layer; `pooled` is the pooler's output. A
+    list concatenates several vectors. null is the pooling of the initial checkpoint if it is an
+    embedder, and otherwise `mean`.
     """
     normalize: bool | None = None
     """Divide each vector by its length; null does what the initial checkpoint does."""
@@ -48,7 +48,7 @@ class EmbeddingData(FinetuningData):
 
 
 class LossConfig(Section):
-    """What is learned: see `bert_tf.tasks.embedding.losses`."""
+    """The loss: see `bert_tf.tasks.embedding.losses`."""
 
     name: (
         Literal[
@@ -70,8 +70,8 @@ class LossConfig(Section):
     margin: Positive | None = None
     """null is 0.5 for online_contrastive and 5 for batch_all_triplet."""
     matryoshka: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
-    """Also learn with only the first numbers of each vector, as many as each of these widths. The
-    width of the whole vectors should be one of them.
+    """Also learn with vectors that are cut to each of these widths. The width of the whole vectors
+    should be one of them.
     """
 
     @model_validator(mode="after")
@@ -103,9 +103,9 @@ class EmbeddingRun(FinetuningRun):
     measured by `spearman`, everything else by `ndcg@10`.
     """
     model: EmbedderModel = EmbedderModel()
-    """The sizes of the encoder, and how a vector is computed of the last layer."""
+    """The sizes of the encoder, and how a vector is computed from the last layer."""
     loss: LossConfig = LossConfig()
-    """What is learned from texts that belong together."""
+    """The loss on texts that belong together."""
     train: EmbeddingTrain
     """How the weights are trained. A list of values for a key is a search over them, except for
     train.deterministic, train.strategy and train.tpu.

@@ -19,7 +19,7 @@ from bert_tf.tasks.embedding.pooling import POOLING_MASK
 
 
 def form_of(rows: Columns) -> Form:
-    """What rows have besides their texts; see `EmbeddingLoss`."""
+    """The form of rows: the kind of their targets, if any; see `EmbeddingLoss`."""
     if rows.targets is None:
         return "texts"
     if len(rows.values) == 2:
@@ -75,7 +75,7 @@ class EmbeddingTarget(Target):
 @dataclasses.dataclass(frozen=True)
 class NumberedTexts(GroupedRows):
     """Groups of texts ready for the model; each different text is encoded once. `groups` int32
-    [rows, texts] are the numbers of the texts, which are the targets too where rows have none. The
+    [rows, texts] are the numbers of the texts; they are also the targets if rows have none. The
     first `uncounted` tokens of each text do not count in pooling.
     """
 
@@ -95,7 +95,7 @@ class NumberedTexts(GroupedRows):
 
 
 class Ranking(NamedTuple):
-    """A search, and what was found in it: id of a query -> id of a passage -> score, best first."""
+    """A search, and its results: id of a query -> id of a passage -> score, best first."""
 
     collection: Collection
     found: Found
@@ -103,8 +103,8 @@ class Ranking(NamedTuple):
 
 def numbered(rows: Columns) -> tuple[list[str], np.ndarray]:
     """All different texts, and the groups to train on, by their numbers: int32 [rows, texts]. A
-    single text without a target forms a group with itself. A labelled text forms one with the next
-    text of its class, and the last of a class with the first.
+    single text without a target forms a group with itself. A labelled text forms a group with the
+    next text of its class, and the last text of a class with the first.
     """
     groups = [*zip(*rows.values, strict=True)]
     texts = [*dict.fromkeys(text for group in groups for text in group)]
@@ -140,9 +140,9 @@ def _with_partners(rows: Columns, texts: np.ndarray) -> np.ndarray:
 
 
 def collection_of(rows: Columns) -> Collection:
-    """Rows as a search for what belongs together; a text has one id, as a query and as a passage.
-    Of pairs, each anchor is a query for its positives among all texts that are not anchors. Of
-    labelled texts, each is a query for the other texts of its class.
+    """Rows as a search for texts that belong together; a text has the same id as a query and as a
+    passage. With pairs, each anchor is a query for its positives among all texts that are not
+    anchors. With labels, each text is a query for the other texts of its class.
     """
     different = dict.fromkeys(text for column in rows.values for text in column)
     texts = {str(i): text for i, text in enumerate(different)}

@@ -35,7 +35,7 @@ _SCORE, _FIRST, _SECOND = 4, 5, 6  # columns of the original files of STS-B, wit
 
 
 def find_file(folder: Path, file_format: str, split: str) -> Path:
-    """The file of "train", "dev" or "test" that a format has without a name being configured."""
+    """A format's default file of "train", "dev" or "test", if no name is configured."""
     if file_format in arrow.FORMATS:
         return folder / arrow.default_name(folder, file_format, split)
     names = {
@@ -66,7 +66,7 @@ def _table(path: Path, file_format: str) -> Columns:
 
 
 def of_table(table: arrow.DataTable, path: Path) -> Columns:
-    """The rows of a table of Arrow, whose columns are named as those of files."""
+    """The rows of an Arrow table; its columns have the same names as those of files."""
     names = [name for name in (*_KNOWN, _NEGATIVES) if name in table.names]
     targets = {name for _, kinds, _ in _SHAPES for name in kinds}
     table.check_texts([name for name in names if name not in {*targets, _NEGATIVES}])
@@ -78,7 +78,7 @@ def _of_rows(path: Path, rows: list[tuple[int, dict[str, Any]]], unit: str = "li
     if not rows:
         raise UserError(f"{path} has no rows")
     line, first = rows[0]
-    # A negative is not needed.
+    # The negative is optional.
     shape = next((each for each in _SHAPES if {*each[0][:2]} <= {*first}), None)
     if shape is None:
         raise UserError(
@@ -160,7 +160,7 @@ def _sts(path: Path) -> Columns:
 
 
 def _nli(path: Path) -> Columns:
-    """Each entailed hypothesis with one that contradicts its premise; others are left out."""
+    """Each entailed hypothesis with its premise and a contradicting one; others are left out."""
     rows = read_glue(path, "mnli")
     of_premise: dict[str, dict[str, list[str]]] = {}
     for first, second, label in zip(*rows.values, rows.known_targets(), strict=True):

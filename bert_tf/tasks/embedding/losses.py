@@ -1,4 +1,4 @@
-"""Losses of vectors: what an embedder learns from pairs, scores, labels, or another model.
+"""Losses of vectors, with which an embedder learns from pairs, scores, labels, or another model.
 
 Each takes the vectors of a whole batch, since most of them compare a row with the others. The
 arithmetic is that of sentence-transformers 6.2.0 (`sentence_transformer/losses`).
@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.errors import UserError
 from bert_tf.tasks.embedding.pooling import normalized
 
-# What the rows of a batch have besides their texts: nothing, a number, a class, or a vector.
+# The targets of rows, in addition to their texts: nothing, a number, a class, or a vector.
 Form = Literal["texts", "scores", "labels", "vectors"]
 
 
@@ -34,7 +34,7 @@ class EmbeddingLoss(keras.losses.Loss):
     takes: Form
     # Whether the negatives of a row are the texts of the other rows.
     in_batch: bool = False
-    # The name by which configurations have it, and the arguments of its constructor.
+    # The name of the loss in configurations, and the arguments of its constructor.
     short_name: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
 
@@ -42,7 +42,7 @@ class EmbeddingLoss(keras.losses.Loss):
         super().__init__(name=name or self.short_name)
 
     def check(self, targets: np.ndarray) -> None:
-        """Raises UserError if a target, [rows, ...], is not one that the loss is made for."""
+        """Raises UserError if a target, [rows, ...], does not suit the loss."""
 
     def check_width(self, width: int) -> None:
         """Raises UserError if the loss cannot take vectors of this width."""
@@ -68,9 +68,9 @@ class MultipleNegativesRanking(EmbeddingLoss):
     >>> round(float(loss.call(tf.constant([[0, 1], [2, 3]]), pairs)), 4)  # log(1 + 1 / e)
     0.3133
 
-    A candidate is no negative of an anchor if it is the same text as the anchor or its positive,
-    or the positive of the same anchor in another row. Without such candidates the loss is that of
-    sentence-transformers.
+    A candidate is not a negative of an anchor if it is the same text as the anchor or its positive,
+    or the positive of the same anchor in another row. If a batch has no such candidates, the loss
+    is that of sentence-transformers.
 
     Args:
         scale: multiplies the cosines; 1 / temperature.
@@ -110,7 +110,7 @@ class MultipleNegativesRanking(EmbeddingLoss):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class CoSENT(EmbeddingLoss):
-    """Pairs with higher scores have to have higher cosines than those with lower ones.
+    """Pairs with higher scores must have higher cosines than pairs with lower scores.
 
     log(1 + sum exp(scale * (cos_i - cos_j))) over all pairs of rows where the score of i is below
     that of j (Huang et al. 2024, doi 10.1109/TASLP.2024.3402087). Only the order of the scores
@@ -137,7 +137,7 @@ class CoSENT(EmbeddingLoss):
         cosines = self.scale * _cosines(y_pred)
         is_lower = y_true[:, None] < y_true[None, :]
         differences = tf.where(is_lower, cosines[:, None] - cosines[None, :], -np.inf)
-        # The 0 is the 1 in the logarithm.
+        # The padded 0 becomes the 1 in the logarithm, since exp(0) = 1.
         return tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
 
 
@@ -164,8 +164,8 @@ class CosineRegression(EmbeddingLoss):
 class OnlineContrastive(EmbeddingLoss):
     """Pulls the pairs with score 1 together and pushes those with 0 apart, the hard ones only.
 
-    The distance is 1 - cosine. Hard are the similar pairs that are farther apart than the closest
-    dissimilar pair, and the dissimilar pairs that are closer than the farthest similar one. The
+    The distance is 1 - cosine. A similar pair is hard if it is farther apart than the closest
+    dissimilar pair. A dissimilar pair is hard if it is closer than the farthest similar pair. The
     loss is the sum of distance² over the former and of max(0, margin - distance)² over the latter
     (Hadsell et al. 2006).
 
@@ -174,7 +174,7 @@ class OnlineContrastive(EmbeddingLoss):
     1.25
 
     Args:
-        margin: dissimilar pairs at this distance or farther apart count no more.
+        margin: dissimilar pairs at this distance or farther apart do not count.
     """
 
     takes = "scores"
@@ -196,7 +196,7 @@ class OnlineContrastive(EmbeddingLoss):
         mean = tf.reduce_mean(distances)
         farthest = tf.reduce_max(tf.where(similar, distances, -np.inf))
         closest = tf.reduce_min(tf.where(dissimilar, distances, np.inf))
-        # Where there are no pairs of the other kind, those beyond the mean are hard.
+        # If there are no pairs of the other kind, pairs beyond the mean distance are hard.
         farthest = tf.where(tf.reduce_any(similar), farthest, mean)
         closest = tf.where(tf.reduce_any(dissimilar), closest, mean)
         pull = tf.where(similar & (distances > closest), distances, 0)
@@ -217,7 +217,7 @@ class BatchAllTriplet(EmbeddingLoss):
     1.0
 
     Args:
-        margin: how much closer.
+        margin: how much closer texts of one class have to be.
     """
 
     takes = "labels"
@@ -262,8 +262,8 @@ class Distillation(EmbeddingLoss):
 class Matryoshka(EmbeddingLoss):
     """Another loss on the first numbers of each vector, so that vectors cut to `dims` are useful.
 
-    The sum of weight * loss over `dims`. Vectors that are cut have length 1 again, and a teacher's
-    are cut alike (Kusupati et al. 2022).
+    The sum of weight * loss over `dims`. Cut vectors are normalized again to length 1, and the
+    teacher's vectors are cut likewise (Kusupati et al. 2022).
 
     >>> pairs = tf.constant([[[1.0, 0.0], [1.0, 1.0]]])
     >>> loss = Matryoshka(CosineRegression(), dims=[2, 1])  # the cosines are 0.71 and 1
@@ -276,7 +276,7 @@ class Matryoshka(EmbeddingLoss):
         weights: the weight of each width; None is 1.
 
     Raises:
-        UserError: no or wrong dims, or not a weight for each.
+        UserError: no or wrong dims, or not one weight for each of them.
     """
 
     short_name = "matryoshka"
@@ -369,7 +369,7 @@ def check_form(loss: EmbeddingLoss, form: Form) -> None:
 
 
 def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
-    """Raises UserError if a batch of a known size has no negatives; `texts` are those of a row."""
+    """Raises UserError if a batch of a known size has no negatives; a row has `texts` texts."""
     if loss.in_batch and batch_size == 1 and texts == 2:
         raise UserError(
             f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "

@@ -1,4 +1,4 @@
-"""A vector for a text, of any encoder, trained on pairs, scores, labels, or a teacher's vectors."""
+"""A vector for each text, from any encoder; it learns from pairs, scores, labels, or a teacher."""
 
 import dataclasses
 from collections import UserDict
@@ -43,15 +43,15 @@ from bert_tf.text.parts import as_first, first_equal
 from bert_tf.text.rows import splits_of, starts_row
 from bert_tf.training.loop import Gradients, accumulated, batch_sums, in_parts
 
-# How many texts of a `fit` the ranges of int8 are found on.
+# The number of training texts on which `fit` finds the ranges of int8.
 _CALIBRATED = 1000
-# How many of the best are kept for each query.
+# How many of the best passages are kept for each query.
 _FOUND = 100
 _EXAMPLE = {"text": ["What a lovely film."]}
 _EXAMPLE_OF_TWO = {"text_a": ["What a lovely film."], "text_b": ["What a wonderful film."]}
-# Before the name of a signature: the same vectors as the encoder gives them.
+# The prefix of signatures that return vectors as the encoder gives them.
 _WHOLE = "whole "
-# The signatures that are not called after a prompt.
+# The signatures that are not named after a prompt.
 _NO_PROMPTS = (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE)
 
 
@@ -76,9 +76,9 @@ class TextEmbedder(TaskModel):
     The model takes the encoder of any checkpoint, and all of a folder of sentence-transformers:
     pooling, dense layers, normalization, prompts and similarity function. `predict` takes texts,
     and with `prompt` the name of a prompt that is put before each. It returns float32 [texts,
-    width], or [width] for one string. Called with the encoder's inputs, and `pooling_mask` where
-    not every token counts in pooling, the model returns float32 [batch, width]; of inputs
-    [batch, texts, seq_len], as it is trained with, it returns float32 [batch, texts, width].
+    width], or [width] for one string. Called with the encoder's inputs, and with `pooling_mask` if
+    not every token counts in pooling, the model returns float32 [batch, width]. For inputs
+    [batch, texts, seq_len], as in training, it returns float32 [batch, texts, width].
 
     The loss takes the vectors of a whole batch. So `compile(accumulation_steps=n)` is GradCache,
     and devices that share a batch share their vectors.
@@ -88,32 +88,32 @@ class TextEmbedder(TaskModel):
         pooling: "mean" is the mean of the last layer over all tokens of the text, [CLS] and [SEP]
             among them; the others are "cls", "max", "mean_sqrt_len", "weighted_mean" and
             "last_token", see `bert_tf.tasks.embedding.pooling.pool`, and "pooled", the pooler's
-            output. Several, in a sequence, are put side by side.
+            output. With a sequence of several, their vectors are concatenated.
         normalize: whether vectors are divided by their lengths, at the very end.
         dense: layers after the pooling, each a mapping: `units`, the width of its output;
             `activation`, the name of a class of torch such as "Tanh", the default, or "Identity";
-            `bias`, whether it has one, by default True.
+            `bias`, whether it has a bias, by default True.
         prompts: name -> the text that is put before each text.
         default_prompt: the name of the prompt that is used unless another one is named.
         include_prompt: whether the tokens of a prompt count in pooling.
         similarity_function: "cosine", "dot", "euclidean" or "manhattan"; the last two are negative
             distances.
-        max_length: most tokens of a text; None is as many as the encoder has positions.
+        max_length: the maximum number of tokens of a text; None is the encoder's positions.
         long_text, window_pooling, stride, max_windows: how longer texts are read, as for
-            `TextClassifier`. Windows are pooled before dense layers. In their mean, each weighs as
-            many tokens as count in its pooling; that of "mean" is the mean of all tokens.
-        truncate_dim, vectors, ranges: what `predict`, `serve` and exports make of the vectors, see
-            `bert_tf.tasks.embedding.small_vectors.smaller`. `calibrate` finds the ranges.
+            `TextClassifier`. Windows are pooled before dense layers. The weight of a window in the
+            mean is its number of pooled tokens, so with "mean" this is the mean of all tokens.
+        truncate_dim, vectors, ranges: how `predict`, `serve` and exports cut and quantize vectors,
+            see `bert_tf.tasks.embedding.small_vectors.smaller`. `calibrate` finds the ranges.
 
     Attributes:
         pooling: the names of the poolings; a name alone is a string.
         prompts: the texts of the prompts by their names.
-        width: numbers of a vector.
+        width: the number of dimensions of a vector.
 
     Raises:
         UserError: an unknown pooling, activation or similarity function; a pooler that the encoder
-            does not have; a dense layer or a prompt that is none; or a default prompt that is not
-            among the prompts.
+            does not have; an invalid dense layer or prompt; or a default prompt that is not among
+            the prompts.
     """
 
     columns = (TextColumn("text"),)
@@ -128,7 +128,7 @@ class TextEmbedder(TaskModel):
         "max_length",
     )
     default_max_length = None
-    # Negatives of one length would be another task than those that a search has.
+    # With negatives of one length, the task would differ from a search.
     group_by_length = False
 
     loss: Any
@@ -222,11 +222,11 @@ class TextEmbedder(TaskModel):
 
     @property
     def traced_settings(self) -> dict[str, Any]:
-        # A change of the ranges, which are long, forgets all graphs.
+        # The ranges are long, so they are left out: `_set_ranges` clears all graphs instead.
         return self.given_settings
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        # Other weights give other numbers.
+        # The ranges of the old weights do not fit the new ones.
         self._set_ranges(None)
 
     def _set_ranges(self, ranges: Sequence[Sequence[float]] | None) -> None:
@@ -247,7 +247,7 @@ class TextEmbedder(TaskModel):
         `fit` on strings in memory does so on up to 1,000 of its texts.
 
         Args:
-            x: texts, as `predict` takes them; some hundreds, of the kind that will be asked.
+            x: texts, as `predict` takes them; a few hundred of the kind that it will get later.
             y: None.
             batch_size, verbose: as for `predict`.
 
@@ -268,7 +268,7 @@ class TextEmbedder(TaskModel):
         small_vectors.check(self.width, self.truncate_dim, self.ranges)
 
     def given_vectors(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Vectors, float32 [batch, width], as this model gives them; a LiteRT file already does."""
+        """Vectors, float32 [batch, width], cut and quantized; a LiteRT file has done so already."""
         if vectors.dtype == tf.int8:
             return vectors
         return small_vectors.smaller(vectors, self.truncate_dim, self.vectors, self.ranges)
@@ -308,7 +308,7 @@ class TextEmbedder(TaskModel):
 
         Args:
             optimizer: as in Keras.
-            loss: an `EmbeddingLoss`; None is the one of the data of the last `fit`, or
+            loss: an `EmbeddingLoss`; None is the default loss for the data of the last `fit`, or
                 `MultipleNegativesRanking`.
             *args: as in Keras.
             **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded twice in that many
@@ -319,7 +319,7 @@ class TextEmbedder(TaskModel):
         """
         loss = self._checked(loss or self._loss_of_fit or DEFAULTS[self._form]())
         super().compile(optimizer, None, *args, **kwargs)
-        # Not Keras's to call: it would turn the numbers of texts into float32.
+        # Keras must not call the loss: it would turn the numbers of texts into float32.
         self.loss = loss
 
     def get_compile_config(self) -> dict[str, Any] | None:
@@ -339,7 +339,7 @@ class TextEmbedder(TaskModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """This replica's share of the loss of the batch, which it computes from all vectors."""
+        """This replica's share of the batch's loss, computed from the vectors of all replicas."""
         if sample_weight is not None:
             raise self._weighted()
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
@@ -351,7 +351,7 @@ class TextEmbedder(TaskModel):
     def accumulated(
         self, gradients_of: Callable[[Any], Gradients], batch: Any, weights: list[tf.Variable]
     ) -> Gradients:
-        """The gradients of a batch and its loss, where there are parts by GradCache.
+        """The gradients of a batch, and its loss. GradCache computes a batch of several parts.
 
         All parts are encoded, the loss gives the gradient of each vector, and each part is encoded
         again, with the same dropout, to give the gradients of the weights (Gao et al. 2021, arXiv
@@ -388,7 +388,7 @@ class TextEmbedder(TaskModel):
             taught = teaching.answers(inputs)
             with tf.GradientTape() as tape:
                 part, learned = teaching.learn(self, inputs, targets, taught, sums)
-                # Its gradient by the vectors is theirs.
+                # The gradient of this sum with respect to `part` is `gradient`.
                 of_vectors = tf.reduce_sum(gradient * part)
                 both = self.optimizer.scale_loss(learned) + of_vectors
             return tape.gradient(both, weights, unconnected_gradients="zero"), learned
@@ -399,7 +399,7 @@ class TextEmbedder(TaskModel):
         return gradients, loss + learned
 
     def training_prompt(self) -> tuple[str, int]:
-        """What is put before texts that are trained on, and how many tokens then do not count."""
+        """The prompt of training texts, and the number of tokens that pooling then leaves out."""
         prompt = self._default_text()
         return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
 
@@ -432,8 +432,8 @@ class TextEmbedder(TaskModel):
         | texts | vectors | the vectors of a teacher | `Distillation` |
         | texts | none | each text from itself with other dropout (SimCSE) | the first |
 
-        Each is a column of strings. A dataset of (x, y), or of x as a dict, has the same forms.
-        Rows of a batch are drawn whatever their length, as the texts of a search are.
+        Each of these inputs is a column of strings. A dataset of (x, y), or of x as a dict, has the
+        same forms. A batch mixes texts of all lengths, as a search does.
 
         Args:
             x: the texts.
@@ -587,7 +587,7 @@ class TextEmbedder(TaskModel):
     def infer(
         self, rows: Columns | Collection, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray | data.Ranking:
-        """What `official_metrics` is computed from. Pairs with scores give their similarities,
+        """The predictions that `official_metrics` scores. Pairs with scores give similarities,
         float32 [rows]. Texts with vectors give vectors, float32 [rows, width]. All others give a
         `Ranking`.
         """
@@ -623,9 +623,9 @@ class TextEmbedder(TaskModel):
     def official_metrics(
         self, predictions: np.ndarray | data.Ranking, rows: Columns | Collection
     ) -> dict[str, float]:
-        """The metrics of what `infer` returned. These are `spearman` and `pearson` of similarities,
-        `loss` of vectors, or `retrieval_metrics`: an anchor has to find its positive, and a
-        labelled text the others of its label.
+        """The metrics of the result of `infer`: `spearman` and `pearson` of similarities, `loss` of
+        vectors, or `retrieval_metrics`. In the last case, an anchor has to find its positive, and a
+        labelled text has to find the other texts of its label.
         """
         if isinstance(predictions, data.Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
@@ -640,8 +640,8 @@ class TextEmbedder(TaskModel):
     # ---- Answering ----------------------------------------------------------------------------
 
     def signatures(self) -> dict[str, Signature]:
-        """`text` -> `embedding` float32 [batch, width], for each prompt too, and "similarity" of
-        pairs. Texts with the same token ids have the same vector, that of the first of them.
+        """`text` -> `embedding` float32 [batch, width], with one signature for each prompt, and
+        "similarity" of pairs. Texts with the same token ids all get the vector of the first.
         """
         default = self._default_text()
 
@@ -693,7 +693,7 @@ class TextEmbedder(TaskModel):
         return super().ids_signatures()
 
     def _check_ids(self) -> None:
-        """Raises UserError if ids do not show what is to be pooled."""
+        """Raises UserError if ids do not show which tokens are pooled."""
         if self.prompts and not self.include_prompt:
             raise UserError(
                 "a model that excludes its prompts from pooling cannot be exported with ids as its "
@@ -730,7 +730,7 @@ class TextEmbedder(TaskModel):
         **options: Any,
     ) -> np.ndarray:
         settings = cast(Any, model).settings
-        # An export has no other signature than those that are seen.
+        # Only a live model can call its inner signatures of whole vectors; an export cannot.
         is_live = isinstance(model, cls) and not is_on_device(model)
         if is_live and (truncate_dim, vectors) != (None, None):
             options["whole"] = True
@@ -764,7 +764,7 @@ class TextEmbedder(TaskModel):
     def similarity(
         self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
-        """How alike each two texts are, by the model's similarity function.
+        """How similar each text of `a` is to each text of `b`, by the model's similarity function.
 
         Args:
             a: texts, one string, or their vectors, float [n, width].
@@ -773,8 +773,8 @@ class TextEmbedder(TaskModel):
             verbose: 0 shows no progress.
 
         Returns:
-            float32 [n, m]. A cosine is from -1 to 1, and 0 for a vector that is all 0. Texts have
-            the default prompt. Equal vectors are equally alike to any other, on every processor.
+            float32 [n, m]. A cosine is from -1 to 1, and 0 for a vector that is all 0. Texts get
+            the default prompt. Equal vectors get equal similarities to others, on every processor.
 
         Raises:
             UserError: something is neither a string nor a vector, or the vectors are of different
@@ -795,7 +795,7 @@ class TextEmbedder(TaskModel):
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> np.ndarray:
-        """As `similarity`, of a model of this class, or of an export that has `compare`."""
+        """As `similarity`, for a model of this class, or for an export that has `compare`."""
 
         def vectors(given: Any) -> np.ndarray:
             is_array = isinstance(given, np.ndarray) or tf.is_tensor(given)

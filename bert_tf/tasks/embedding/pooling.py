@@ -1,4 +1,4 @@
-"""From the vectors of a text's tokens to one vector: pooling, and what may follow it.
+"""From the vectors of a text's tokens to one vector: pooling, and the steps that may follow.
 
 The numbers are those of sentence-transformers 6.2.0, `Pooling` and `Dense`.
 """
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.encoder.encoder import Encoder
 
-# The input that says which tokens count in pooling, where these are not all of them.
+# The input that says which tokens count in pooling; it is needed only if some do not.
 POOLING_MASK = "pooling_mask"
 # A vector that is shorter than this is left as it is (torch's `normalize`).
 _SHORTEST = 1e-12
@@ -45,9 +45,9 @@ def pool(
     - `pooled`: the pooler's output, whatever the pooling mask is.
 
     The encoder's inputs are int32 [batch, seq_len], and `pooling_mask` likewise, 1 at the tokens
-    that count; without it all tokens do. A row without any has the vector 0, but in `cls` that of
-    its first token. The last block computes nothing for other tokens where `cls` and `last_token`
-    are all the modes.
+    that count; without it all tokens count. A row in which no token counts has the vector 0, but
+    with `cls` the vector of its first token. If the only modes are `cls` and `last_token`, the last
+    block computes nothing for other tokens.
     """
     mask = inputs["input_mask"]
     kept = tf.not_equal(inputs.get(POOLING_MASK, mask), 0)
@@ -78,7 +78,7 @@ def pool(
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
     """Vectors, float [..., width], divided by their lengths; 0 stays 0."""
     squares = tf.reduce_sum(tf.square(vectors), axis=-1, keepdims=True)
-    # The root of 0 would have no gradient.
+    # The square root has no finite gradient at 0.
     return vectors / tf.sqrt(tf.maximum(squares, _SHORTEST**2))
 
 
@@ -113,7 +113,7 @@ def _mean(mode: str, tokens: tf.Tensor, real: tf.Tensor, kept: tf.Tensor) -> tf.
 
 
 def _checked(mode: str, vectors: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
-    """The vectors [batch, hidden], 0 of rows in which no token counts."""
+    """The vectors [batch, hidden], 0 for rows in which no token counts."""
     if mode not in ("max", "last_token"):
         return vectors
     return tf.where(tf.reduce_any(kept, axis=1, keepdims=True), vectors, 0.0)

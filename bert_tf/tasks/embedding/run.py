@@ -31,7 +31,7 @@ class EmbeddingTask(Task):
     best_metric = _SPEARMAN
     formats = files.FORMATS
     config: EmbeddingRun
-    # Of the training rows.
+    # The form of the training rows.
     _form: Form = "texts"
     _texts = 2
 
@@ -73,7 +73,7 @@ class EmbeddingTask(Task):
         return TextEmbedder(encoder, tokenizer, **settings)
 
     def loss(self) -> EmbeddingLoss:
-        """The configured loss, or that of the form of the training rows."""
+        """The configured loss, or the default loss for the form of the training rows."""
         settings = self.config.loss
         options = settings.model_dump(exclude_unset=True, exclude={"name", "matryoshka"})
         kind = losses.LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
@@ -106,7 +106,7 @@ class EmbeddingTask(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes cosines as TSV, or what was found as a run of TREC. Texts without ids are numbered
+        """Writes cosines as TSV, or search results as a run of TREC. Texts without ids are numbered
         in the order of their first occurrence.
         """
         if isinstance(predictions, Ranking):

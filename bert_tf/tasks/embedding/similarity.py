@@ -1,6 +1,6 @@
-"""How alike two vectors are: the similarity functions of sentence-transformers.
+"""How similar two vectors are: the similarity functions of sentence-transformers.
 
-The numbers are those of sentence-transformers 6.2.0, `util/similarity.py`, but that a cosine is
+The numbers are those of sentence-transformers 6.2.0, `util/similarity.py`, except that a cosine is
 never beyond -1 or 1.
 """
 
@@ -38,7 +38,7 @@ def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     def alike() -> tf.Tensor:
         return tf.gather(tf.gather(found, rows), columns, axis=1)
 
-    # A product computes its last columns in another way than the others.
+    # A matrix product computes its last columns in another way than the others.
     is_distinct = tf.reduce_all(rows == tf.range(tf.size(rows)))
     is_distinct &= tf.reduce_all(columns == tf.range(tf.size(columns)))
     return tf.cond(is_distinct, lambda: found, alike)

@@ -23,7 +23,7 @@ def smaller(
 ) -> tf.Tensor:
     """Vectors, float32 [batch, width], cut to their first numbers and stored in fewer bits. They
     are not normalized again. In "int8", -128 is the lowest number of the ranges and 127 the
-    highest. "binary" has a bit for each number, 1 if that is positive, in bytes less 128.
+    highest. "binary" has a bit for each number, 1 if it is positive; 128 is subtracted from bytes.
     """
     vectors = tf.convert_to_tensor(vectors, tf.float32)[:, :truncate_dim]
     if form == FLOAT32:
@@ -39,7 +39,7 @@ def smaller(
         return tf.cast(tf.clip_by_value(places, 0.0, 255.0) - 128.0, tf.int8)
     width = vectors.shape[1]
     bits = tf.pad(tf.cast(vectors > 0, tf.float32), [[0, 0], [0, -width % 8]])
-    # Products and sums of whole numbers, which LiteRT has too.
+    # These are products and sums of whole numbers, because LiteRT has such operations.
     values = tf.reshape(bits, [-1, -(-width // 8), 8]) * (2.0 ** np.arange(7.0, -1.0, -1.0))
     return tf.cast(tf.reduce_sum(values, axis=2) - 128.0, tf.int8)
 
@@ -52,7 +52,7 @@ def ranges_of(vectors: np.ndarray) -> list[list[float]]:
 
 
 def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = None) -> None:
-    """Raises UserError if vectors of `width` numbers cannot be cut so, or have other ranges."""
+    """Raises UserError if the dimension or the ranges do not fit vectors of `width` numbers."""
     if truncate_dim is not None and not 1 <= truncate_dim <= width:
         raise UserError(
             f"truncate_dim is {truncate_dim}, but vectors of this model have 1 to {width} numbers"
@@ -64,7 +64,7 @@ def check(width: int, truncate_dim: int | None = None, ranges: Ranges | None = N
 
 
 def _are_ranges(given: Any, width: int) -> bool:
-    """Whether a value, maybe of a file of unknown origin, is the ranges of `width` numbers."""
+    """Whether a value, maybe from a file of unknown origin, is valid ranges of `width` numbers."""
     try:
         low, high = (np.array([*each], np.float64) for each in given)
     except (TypeError, ValueError):
@@ -80,7 +80,7 @@ def asked_for(
     truncate_dim: int | None = None,
     form: str | None = None,
 ) -> np.ndarray:
-    """The vectors that a model with these settings gave, as one call of `predict` returns them."""
+    """Vectors of a model with these settings, in the form that one call of `predict` requires."""
     given = settings.get("vectors", FLOAT32)
     if vectors.dtype == np.int8:
         if form not in (None, given) or truncate_dim != settings.get("truncate_dim"):
@@ -91,7 +91,7 @@ def asked_for(
         return vectors
     if truncate_dim in (None, vectors.shape[1]) and (form or given) == FLOAT32:
         return vectors
-    # The ranges are of all numbers, of which the model may give the first.
+    # The ranges cover all numbers, but the model may return only the first ones.
     ranges = settings.get("ranges")
     ranges = ranges and [each[: vectors.shape[1]] for each in ranges]
     check(vectors.shape[1], truncate_dim)

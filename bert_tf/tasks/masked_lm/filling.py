@@ -14,20 +14,20 @@ from bert_tf.text.packing import Features, trim
 from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups, shared
 from bert_tf.text.rows import splits_of
 
-# The most scores over the vocabulary that are computed at a time: a quarter of a GiB.
+# How many scores over the vocabulary are computed at a time, at most: a quarter of a GiB.
 _MOST_LOGITS = 2**26
 
-# The most masks of a window that a file for a device fills.
+# The maximum number of masks of a window that a file for a device fills.
 DEVICE_MASKS = 20
 
-# The offset from a [MASK] to the token that predicts it. Where a model reads in one direction,
-# every token has learned to predict the one that is read next (`causal_lm_targets`).
+# The offset from a [MASK] to the token that predicts it. In a model that reads in one direction,
+# every token has learned to predict the next token in that direction (`causal_lm_targets`).
 _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 
 class GapFiller:
     """Fills each [MASK] of texts of any length in the window where it has most context. A model
-    that reads in one direction fills a gap from the tokens on that side alone.
+    that reads in one direction fills a gap only from the tokens that it reads before the gap.
     """
 
     def __init__(self, model: Any):
@@ -45,7 +45,7 @@ class GapFiller:
         return self._by_row(map_in_groups(self._fill_texts, inputs))
 
     def of_ids(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The same, of the encoder's inputs: each [MASK] of a row, int32 [batch, seq_len]."""
+        """As `__call__`, for the encoder's inputs, int32 [batch, seq_len]: fills each [MASK]."""
         is_mask = inputs["input_word_ids"] == self._tokenizer.mask_id
         is_mask, rows = is_mask & (inputs["input_mask"] != 0), tf.range(tf.shape(is_mask)[0])
         return self._by_row(self._fill_masks(inputs, is_mask, rows, tf.size(rows)))
@@ -69,7 +69,7 @@ class GapFiller:
 
     def _windows_of(self, texts: tf.Tensor) -> tuple[Features, tf.Tensor, tf.Tensor]:
         """The windows of texts, the masks that each has to fill, and the rows of the windows."""
-        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+        # Strings live on the CPU; otherwise the small integer ops would be sent to a GPU and back.
         with tf.device("/CPU:0"):
             pieces, length = self._tokenizer.tokenize(texts), self._model.max_length
             windows = slide(pieces, self._tokenizer, length, max(1, length // 2))
@@ -83,7 +83,7 @@ class GapFiller:
         rows: tf.Tensor,
         count: tf.Tensor,
     ) -> Tensors:
-        """As `_fill_texts`, of the masks in windows, bool [windows, seq_len], of `count` rows."""
+        """As `_fill_texts`, for the masks in windows, bool [windows, seq_len], of `count` rows."""
         with tf.device("/CPU:0"):
             masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
             masks, chosen = tf.math.unsorted_segment_sum(masks, rows, count), masks > 0
@@ -94,7 +94,7 @@ class GapFiller:
             ragged = tf.RaggedTensor.from_value_rowids(position, wanted[:, 0], nrows=used)
             windows["positions"] = ragged.to_tensor(-1)
         filled = map_in_chunks(self.fill, windows)
-        # Masks at one position of equal windows are filled alike.
+        # Masks at the same position of equal windows are filled with the same pieces.
         same = first_equal(tf.concat([windows[name] for name in INPUTS], axis=1))
         first = first_equal(tf.stack([tf.gather(same, window), position], axis=1))
         return {name: tf.gather(each, first) for name, each in filled.items()} | {"masks": masks}
@@ -107,7 +107,7 @@ class GapFiller:
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """float32 [windows * masks, hidden]: the last layer where `positions` are predicted."""
-        # A [MASK] has a neighbour on either side, if only [CLS] and [SEP].
+        # A [MASK] always has a neighbour on each side, at least [CLS] and [SEP].
         to_reader = _TO_READER[self._model.encoder.config.attention]
         positions = tf.maximum(inputs["positions"] + to_reader, 0)
         return tf.cast(self._network.encoder.encode_at(inputs, positions), tf.float32)
@@ -128,9 +128,9 @@ def best_pieces(model: Any, network: Any, vectors: tf.Tensor) -> Tensors:
 
 
 def device_form(model: Any) -> DeviceForm:
-    """What a `MaskedLM` answers on a device, for the first masks of a window. `pieces` and
-    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. `restore` gives
-    those at `positions` of the windows, [all masks, top_k].
+    """The answers of a `MaskedLM` on a device, for the first masks of a window. `pieces` and
+    `probabilities` are [1, masks, top_k], -1 and 0 where there are fewer masks. `restore` returns
+    their values at `positions` of the windows, [all masks, top_k].
     """
     mask_id, top_k = model.tokenizer.mask_id, model.top_k
     if model.encoder.config.attention != "bidirectional":
@@ -141,7 +141,7 @@ def device_form(model: Any) -> DeviceForm:
 
     def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
         is_mask = tf.cast(features["input_word_ids"] == mask_id, tf.float32)
-        # Of equal ones the first come first. A row may be shorter than the list of its masks.
+        # `top_k` lists equal values in order. A row may be shorter than the list of its masks.
         found = tf.math.top_k(tf.pad(is_mask, [[0, 0], [0, DEVICE_MASKS]]), DEVICE_MASKS)
         is_there = found.values > 0
         places = tf.where(is_there, found.indices, 0)

@@ -33,7 +33,7 @@ from bert_tf.text import Tokenizer, slide
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 from bert_tf.text.packing import trim
 
-# Texts that are tokenized at a time.
+# How many texts are tokenized at a time.
 _CHUNK = 1024
 # Share of the tokens to predict (paper, section 3.1).
 _RATE = 0.15
@@ -68,10 +68,10 @@ class MaskedLM(TaskModel, WeightedModel):
 
     `predict` takes texts that hold [MASK]. It returns a list for each text, with an entry for each
     [MASK]: a list of dicts with `token` and `probability`, the most probable first.
-    `predict(texts, top_k=3)` has another number of pieces than the model.
+    `predict(texts, top_k=3)` overrides the model's number of pieces.
 
-    `fit` takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
-    learns to predict these. A text that is longer than `max_length` is cut into windows. A model
+    `fit` takes texts alone. In each epoch it hides a new 15 % of the tokens, as in the paper, and
+    learns to predict them. A text that is longer than `max_length` is cut into windows. A model
     that reads in one direction learns to predict every next token instead. Called with the
     encoder's inputs and `masked_lm_positions`, int32 [batch, predictions], the model returns
     float32 logits [batch, predictions, vocab_size]. The loss is built in: `fit` on ids takes a dict
@@ -79,8 +79,8 @@ class MaskedLM(TaskModel, WeightedModel):
 
     Args:
         encoder, tokenizer: what reads the texts.
-        max_length: most tokens of a window; None is as many as the encoder has positions.
-        top_k: how many of the most probable pieces to give for each gap.
+        max_length: the maximum number of tokens of a window; None is the encoder's positions.
+        top_k: how many of the most probable pieces to return for each gap.
 
     Raises:
         UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
@@ -212,7 +212,7 @@ class MaskedLM(TaskModel, WeightedModel):
         batch_size = min(batch_size or BATCH, BATCH)
         shown = verbose != 0 and windows > batch_size
         with Progress("predicting", windows, unit="windows", shown=shown) as progress:
-            # What is hidden does not depend on the size of the batches.
+            # The choice of hidden tokens does not depend on the size of the batches.
             for number, chosen in enumerate(batches_by_length(examples.lengths, BATCH)):
                 features, *_ = examples.take(chosen)
                 features = {name: tf.constant(each) for name, each in features.items()}
@@ -257,7 +257,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return device_form(self)
 
     def strings_form(self) -> StringsForm:
-        """As `device_form`, of a `text`, whose first window alone is read."""
+        """As `device_form`, for a `text`; only its first window is read."""
         form = self.device_form()
         own = self.tokenizer
         # In plain text "[MASK]" is several pieces.
@@ -284,7 +284,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     @classmethod
     def asked(cls, model: Answers, x: Any) -> Asked:
-        # A text that is asked has a [MASK].
+        # A text for `predict` must have a [MASK].
         rows, single = inputs.asked(x, (TextColumn("text"),))
         for number, row in enumerate(rows):
             if _MASK not in plain(row["text"]):

@@ -22,7 +22,7 @@ class MultiLabelData(TextData):
     label_columns: Names | None = None
     """Columns of 0 and 1, whose names are the labels; null reads label_column."""
     label_separator: Annotated[str, Field(min_length=1)] = ","
-    """What joins the labels in one column of a table."""
+    """The separator of the labels in one column of a table."""
     thresholds: Annotated[dict[str, Share], Field(min_length=1)] | None = None
     """Minimum probability at which a label is given, such as `{toxic: 0.3}`. Labels that are not
     named have 0.5. null: for each label, the threshold with the best F1 on the dev data.

@@ -59,7 +59,7 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
             continue
         precision, recall, candidates = metrics.precision_recall_curve(truth, scores)
         f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
-        reached = candidates[int(np.argmax(f1[:-1]))]  # the last entry of both is no threshold
+        reached = candidates[int(np.argmax(f1[:-1]))]  # the last entry of `f1` has no threshold
         # Halfway to the next lower score, so that rounding moves no score across it.
         lower = scores[scores < reached].max(initial=0)
         thresholds.append(float((reached + lower) / 2))

@@ -26,7 +26,7 @@ from bert_tf.tasks.multi_label_classification.metrics import (
 from bert_tf.tasks.uncertainty import Draw
 from bert_tf.text import Tokenizer
 
-_THRESHOLD = "threshold_"  # what stands before the name of a label in the metrics
+_THRESHOLD = "threshold_"  # the prefix of the name of a label in the metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +42,13 @@ class MultiLabelClassifier(TextClassifier):
     """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
     `fit` takes a list of labels for each text; the list may be empty. Each label has a probability
-    of its own, and is given if that reaches its threshold. Called with the encoder's inputs, the
+    of its own, and is given if this reaches the label's threshold. With the encoder's inputs, the
     model returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0
     and 1.
 
     Args:
-        thresholds: the least probability with which a label is given, by its name, or of all labels
-            in their order; labels that are not named have 0.5. None uses the thresholds with the
+        thresholds: the minimum probability for giving a label: a dict by name, or a list in the
+            order of labels; labels that are not named have 0.5. None uses the thresholds with the
             best F1 on the validation data of each `fit`, and 0.5 before these are known.
         others: as for `TextClassifier`.
     """
@@ -95,8 +95,8 @@ class MultiLabelClassifier(TextClassifier):
         return super().given_settings | {"thresholds": self._given_thresholds}
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`labels` string [batch, classes], those that are given, by their logit and then by the
-        order of the classes, padded with ""; `probabilities` and `classes` as a `TextClassifier`.
+        """`labels` string [batch, classes]: the given labels, ordered by logit and then by class,
+        padded with ""; `probabilities` and `classes` as of a `TextClassifier`.
         """
         names = tf.constant(self.labels)
         probabilities = tf.nn.sigmoid(self.calibrated(scores))
@@ -113,14 +113,14 @@ class MultiLabelClassifier(TextClassifier):
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> LabelPredictions:
-        """The logits; thresholds that are not known yet are those that are best on `rows`."""
+        """The logits; if there are no thresholds yet, those that are best on `rows` are used."""
         logits = super().infer(rows, batch_size, verbose)
         if self.thresholds is None and rows.targets is not None:
             return LabelPredictions(logits, best_thresholds(logits, self.target.numbers(rows)))
         return LabelPredictions(logits, self._known_thresholds())
 
     def official_metrics(self, predictions: Any, rows: Columns) -> dict[str, float]:
-        """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
+        """The results of `multi_label_metrics`, and each threshold as `threshold_` + label."""
         thresholds = predictions.thresholds
         metrics = multi_label_metrics(
             predictions.logits, self.target.numbers(rows), thresholds, self.labels
@@ -142,8 +142,8 @@ class MultiLabelClassifier(TextClassifier):
             self.thresholds = known if known and len(known) == len(found) else None
 
     def rescale(self, factor: float) -> None:
-        # Thresholds that were found give the same labels as before; those given are of the new
-        # probabilities.
+        # Thresholds that were found are adapted, so that they give the same labels as before. Given
+        # thresholds apply to the new probabilities.
         super().rescale(factor)
         if self._given_thresholds is None and self.thresholds is not None:
             logits = np.log(self.thresholds) - np.log1p(-np.asarray(self.thresholds))

@@ -14,7 +14,7 @@ from bert_tf.tasks.multi_label_classification.model import LabelPredictions, Mul
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.text import Tokenizer
 
-# How a column of a table says that a row has its label, or has not.
+# The values in a column of a table if a row has the column's label, and if it does not.
 _YES, _NO = ("1", "true", "True", 1), ("0", "false", "False", 0)
 
 

@@ -15,7 +15,7 @@ class MultiTargetData(TextData):
     format: str
     """`tsv`, `csv`, `jsonl`, `parquet` or `datasets`, with named columns."""
     label_columns: Names
-    """Columns of the numbers, whose names are those of the targets."""
+    """Columns of the numbers; their names are the names of the targets."""
 
 
 class MultiTargetRegressionRun(TextRun):

@@ -110,7 +110,7 @@ class MultiTargetRegressor(TextRegressor):
         return Numbers(self.targets)
 
     def named(self, table: DataTable, target: Any = None) -> tuple[Any, Any]:
-        # Each target has the column of its name.
+        # Each target is in the column of its name.
         x, _ = super().named(table, ())
         if target is None and {*self.target.names} & {*table.names}:
             table.check(self.target.names)
@@ -138,7 +138,7 @@ class MultiTargetRegressor(TextRegressor):
         return {"scores": scores, "targets": tf.tile(names, [tf.shape(scores)[0], 1])}
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `regression_metrics`: means over the targets, and those of each target."""
+        """The `regression_metrics`: means over the targets, and the metrics of each target."""
         pairs = zip(self.targets, predictions.T, self.target.numbers(rows).T, strict=True)
         found = {name: regression_metrics(*both) for name, *both in pairs}
         means = {

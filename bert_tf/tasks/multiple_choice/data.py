@@ -86,7 +86,7 @@ def read_choices(path: Path, file_format: str) -> Columns:
 
     Raises:
         UserError: a missing column or key, another number of choices than in the row before, an
-            empty choice, a label that is none of them, no rows; with the line.
+            empty choice, a label that is not one of the choices, no rows; with the line.
     """
     unit, target = "row" if arrow.reads(path, file_format) else "line", ChoiceNumber()
     reader = {"swag": _swag, "codah": _codah}.get(file_format, _named)
@@ -106,7 +106,7 @@ def _swag(path: Path, _: str) -> Iterator[_Row]:
     for line, row in read_table(path, "csv", columns, optional=("label",)):
         endings = tuple(row[ending] for ending in _ENDINGS)
         for number, ending in enumerate(endings):
-            if not ending.strip():  # joined with the beginning, it would not look empty
+            if not ending.strip():  # the joined choice would not look empty
                 raise UserError(f"{path}, line {line}: choice {number} is empty")
         choices = tuple(f"{row['sent2']} {ending}".strip() for ending in endings)
         yield line, row["sent1"], choices, row.get("label")

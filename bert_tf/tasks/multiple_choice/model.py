@@ -35,14 +35,14 @@ class MultipleChoice(GroupModel):
     (True, [0.5, 0.5])
 
     `fit` takes (contexts, choices) with the number of the right choice, counted from 0. `predict`
-    returns dicts: `choice`, and the `probabilities` of all choices. Of equal choices the first is
+    returns dicts: `choice`, and the `probabilities` of all choices. The first of equal choices is
     chosen. One vector scores the pooled output of each choice, packed with its context. Called with
     the encoder's inputs, each [batch, choices, seq_len], the model returns float32 logits
     [batch, choices]. A choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
         encoder, tokenizer: what reads the texts.
-        max_length: most tokens of a context with a choice; longer ones are cut (128).
+        max_length: the maximum number of tokens of a context with a choice (128).
         dropout: rate on the pooled output; None takes the encoder's.
         temperature: as for a `TextClassifier`.
         abstain: likewise; the choice is then None, and -1 in `serve` and in exports.
@@ -53,7 +53,7 @@ class MultipleChoice(GroupModel):
     predicts = "classes"
     calibrates = True
     answer_options = ("abstain",)
-    # Its bias moves all choices alike; it is there because published checkpoints have one.
+    # The bias of this head moves all choices alike; it exists because checkpoints have one.
     head_name = "choice"
 
     @checked
@@ -80,13 +80,13 @@ class MultipleChoice(GroupModel):
         return accuracy_and_loss(predictions, self.target.numbers(rows))
 
     def decode(self, scores: tf.Tensor) -> Tensors:
-        """`choice` int32 [batch], -1 where there is none, the first of equal ones; `probabilities`
-        float32 [batch, choices], 0 for a choice "", which is padding, and the same of equal ones.
+        """`choice` int32 [batch], the first of equal choices, -1 if there is none; `probabilities`
+        float32 [batch, choices], the same for equal choices, 0 for a choice "", which is padding.
         """
         is_there = scores > PADDING_SCORE
         scores = tf.where(is_there, self.calibrated(scores), -float("inf"))
         probabilities = alike_where_equal(tf.nn.softmax(scores), scores)
-        # One more column, so that there is something to choose from.
+        # One more column, so that argmax is defined without choices.
         padded = tf.pad(scores, [[0, 0], [0, 1]], constant_values=-float("inf"))
         best = tf.argmax(padded, axis=1, output_type=tf.int32)
         return {

@@ -23,7 +23,7 @@ from bert_tf.text import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Follows(Target):
-    """Whether the second text follows the first. Class 0 is that it does, as in pre-training."""
+    """Whether the second text follows the first. Class 0 means that it does, as in pre-training."""
 
     def checked_one(self, rows: Columns, row: int, value: Any) -> bool:
         if not isinstance(value, numbers.Real | np.bool_) or value not in (0, 1):
@@ -60,8 +60,8 @@ class NextSentence(TaskModel):
 
     Args:
         encoder, tokenizer: what reads the texts.
-        max_length: most tokens of a pair; None is as many as the encoder has positions. Longer
-            pairs are cut.
+        max_length: the maximum number of tokens of a pair; None is as many as the encoder has
+            positions. Longer pairs are cut.
         dropout: rate on the pooled output; pre-training has none.
     """
 

@@ -20,7 +20,7 @@ class QuestionAnsweringData(FinetuningData):
     those of v2.0.
     """
     unanswerable: bool = False
-    """Whether a context may hold no answer (SQuAD 2.0); the model can then answer so."""
+    """Whether a context may hold no answer (SQuAD 2.0); the model can then give no answer."""
     extra_train: FilePaths | None = None
     """More training files in SQuAD's form, such as those that `python -m
     bert_tf.experiments.trivia_qa` makes of TriviaQA (paper, section 4.2).
@@ -38,7 +38,7 @@ class QuestionAnsweringData(FinetuningData):
     max_answer_length: Count = 30
     """Maximum number of pieces of an answer. The default is that of google-research/bert."""
     null_threshold: float | None = None
-    """With data.unanswerable: give no answer if the score of no answer exceeds that of the best
+    """With data.unanswerable: give no answer if the score of "no answer" exceeds that of the best
     answer by more than this. null: the threshold with the best F1 on the dev data.
     """
 

@@ -40,8 +40,8 @@ def answer_or_none_metrics(
     """Metrics of version 2.0, under the official script's names (`exact_match` is its `exact`).
 
     "" says that there is no answer; questions that are not in `answers` do not count.
-    `best_answers` are those before "no answer" replaces some of them, and `null_odds` the score of
-    no answer less that of the best answer.
+    `best_answers` are the answers before "no answer" replaces some of them, and `null_odds` the
+    score of "no answer" minus the score of the best answer.
     """
     scores = _scores(given, answers)
     exact, f1 = _mean(scores.values())
@@ -63,15 +63,15 @@ def answer_or_none_metrics(
 def best_null_threshold(
     given: Given, best_answers: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> float:
-    """The odds above which "no answer" is given, so that F1 is `best_f1`. The official script names
-    the odds of the last question that is answered. This is the middle between these odds and the
-    next, so that rounding cannot turn that question's answer into none.
+    """The odds above which "no answer" is given, so that F1 is `best_f1`. The official script
+    prints the odds of the last question that is answered. This is the middle between these odds and
+    the next, so that rounding cannot turn the answer to that question into "no answer".
     """
     metrics = answer_or_none_metrics(given, best_answers, best_answers, null_odds)
     unanswerable = sum(not texts for texts in given.values())
     odds = sorted(null_odds.values())
     if metrics["best_f1"] == 100.0 * unanswerable / len(given):
-        return odds[0] - 1.0  # best to answer none; the script says 0 then
+        return odds[0] - 1.0  # best to answer no question; the script prints 0 then
     last = metrics["best_f1_thresh"]
     following = [each for each in odds if each > last]
     return (last + following[0]) / 2 if following else last + 1.0
@@ -120,8 +120,8 @@ def _best_threshold(
     null_odds: Mapping[str, float],
     unanswerable: set[str],
 ) -> tuple[float, float]:
-    """The best mean of `scores` in percent, and the odds above which there is then no answer."""
-    # At first no question is answered; then they are one after the other, by their odds.
+    """The best mean of `scores` in percent, and the odds above which no answer is given then."""
+    # At first no question is answered. Then one more is answered at a time, in order of the odds.
     current = best = float(len(unanswerable))
     threshold = 0.0
     for id in sorted(null_odds, key=lambda id: null_odds[id]):

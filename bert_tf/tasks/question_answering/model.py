@@ -35,17 +35,17 @@ from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import QuestionWindows, find_answers
 
-# Questions that are cut into windows at a time.
+# How many questions are cut into windows at a time.
 _CHUNK = 256
-# What is said of the best answer besides its text.
+# The outputs for the best answer besides its text.
 _NUMBERS = ("start", "end", "score", "null_score")
 
 
 @dataclasses.dataclass(frozen=True)
 class AnswerPredictions:
     """Answers to questions, by the ids of the questions. `fields` are arrays in the order of the
-    questions. `best` are the best answers, even where no answer is more likely. Where `null_odds`
-    exceed `null_threshold`, there is no answer; None says that every question has one.
+    questions. `best` has an answer even where it is more likely that there is none. If `null_odds`
+    exceed `null_threshold`, there is no answer; a threshold of None gives every question one.
     """
 
     fields: SpanAnswers
@@ -80,13 +80,13 @@ class QuestionAnswerer(TaskModel):
     >>> context[found["start"] : found["end"]] == found["answer"]
     True
 
-    `fit` takes (questions, contexts) with answers: of each question a text that occurs once in the
-    context, a dict with `text` and `start`, the character of the context at which it starts, a list
-    of these, or None or "" if the context holds no answer. Questions whose text occurs more often,
-    or not at all, are named in a message and left out. A dataset needs both `text` and `start`.
-    `fit` also takes rows as in SQuAD: dicts with question, context and answers. `predict` returns
-    dicts: `answer`, the characters `start` to `end` (exclusive) of the context, `score`, its
-    probability among the `nbest`, and `null_score`. No answer is "" at -1.
+    `fit` takes (questions, contexts) with answers. An answer is a text that occurs once in the
+    context; a dict of a `text` and its `start`, a character of the context; a list of these; or
+    None or "" if the context holds no answer. A question whose answer occurs more often, or not at
+    all, is left out, and a message names it. A dataset needs both `text` and `start`. `fit` also
+    takes rows as in SQuAD: dicts with question, context and answers. `predict` returns dicts:
+    `answer`, the characters `start` to `end` (exclusive) of the context, `score`, its probability
+    among the `nbest`, and `null_score`. "No answer" is "", with `start` and `end` -1.
 
     A linear layer gives every token a score as the start and as the end of the answer. Called with
     the encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
@@ -100,10 +100,10 @@ class QuestionAnswerer(TaskModel):
         stride: pieces from the start of a window to that of the next.
         max_question_length: pieces to keep of a question.
         n_best: answers to return with their probabilities.
-        max_answer_length: most pieces of an answer.
+        max_answer_length: the maximum number of pieces of an answer.
         dropout: rate on the vectors; None is 0, as in BERT. DistilBERT's is 0.1.
-        null_threshold: no answer is given if its score is more than this above the best
-            answer's. None uses the best value on the validation data, and 0 before that is known.
+        null_threshold: no answer is given if the null score exceeds the best answer's score by more
+            than this. None uses the best value on the validation data, and 0 before that is known.
 
     Raises:
         UserError: a window has no room for the longest question, or a number is not positive.
@@ -119,7 +119,7 @@ class QuestionAnswerer(TaskModel):
         "max_answer_length",
         "null_threshold",
     )
-    # The reference's.
+    # The value of the reference implementation.
     default_max_length = 384
     cuts_texts = False
 
@@ -291,7 +291,7 @@ class QuestionAnswerer(TaskModel):
     def infer(
         self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> AnswerPredictions:
-        """The answers; a threshold that is not known yet is the one that is best on `rows`."""
+        """The answers; if there is no threshold yet, the one that is best on `rows` is used."""
         asked = rows_of(rows.values, self.input_names)
         parts, order = [], []
         for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
@@ -335,7 +335,7 @@ class QuestionAnswerer(TaskModel):
             self._functions.clear()
 
     def signatures(self) -> dict[str, Signature]:
-        """`answer`, `start`, `end` and so on; see `SpanAnswers`, which "answers" has as a whole."""
+        """`answer`, `start`, `end` and so on; the signature "answers" has all of `SpanAnswers`."""
 
         def found(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self.find(given)._asdict()
@@ -350,8 +350,8 @@ class QuestionAnswerer(TaskModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """As `signatures`, and all logits, of rows that are one window each. Starts and ends are
-        tokens of the row. Answers of the same ids count once.
+        """As `signatures`, with all logits, for rows of one window each. Starts and ends are token
+        positions in the row. Answers with the same ids count once.
         """
         width = 8  # characters of an id in a text that is made of ids
 
@@ -390,7 +390,7 @@ class QuestionAnswerer(TaskModel):
         return DeviceForm(outputs, answer, restore)
 
     def strings_form(self) -> StringsForm:
-        """As `device_form`, with bytes of the context, of which only the first window is read."""
+        """As `device_form`, with bytes of the context; only the first window of it is read."""
         form = self.device_form()
 
         def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
@@ -462,6 +462,6 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
 
 def _in_context(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """bool [rows, seq_len]: the tokens of the context in rows of ids."""
-    # [SEP], the last token, is none.
+    # The last token, [SEP], is not part of the context.
     follows = tf.pad(features["input_mask"][:, 1:], [[0, 0], [0, 1]])
     return (features["input_type_ids"] == 1) & (follows == 1)

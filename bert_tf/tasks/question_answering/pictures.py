@@ -155,7 +155,7 @@ class QuestionPictures(Pictures):
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)
     def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> _Asked:
-        """The answer, found as the served model finds it, with the logits behind it."""
+        """The answer, found in the same way as by the served model, and its logits."""
         model = self.subject.model
         windows = self._windows((questions, contexts))
         logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
@@ -200,7 +200,7 @@ class QuestionPictures(Pictures):
 
 
 def _place(asked: _Asked) -> _Place:
-    """The place of the answer; no answer is [CLS] of the window that makes it least likely."""
+    """The place of the answer; "no answer" is [CLS] of the window in which it is least likely."""
     windows, start, end = asked.windows, int(asked.answers.start[0]), int(asked.answers.end[0])
     starts, ends = windows.starts.numpy(), windows.ends.numpy()
     begins = (starts == start) & windows.has_most_context.numpy()

@@ -98,7 +98,7 @@ class QuestionAnswering(Task):
     ) -> None:
         """Writes `name`.json as the official scripts read it, and the n best as the reference does.
         For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
-        `name`_best_answers.json the answers before it is decided whether there is none.
+        `name`_best_answers.json has the answers before "no answer" replaces some of them.
         """
         n_best = zip(ids_of(rows), _n_best(predictions.fields, self.data.unanswerable), strict=True)
         files: dict[str, Any] = {"": predictions.answers, "_nbest": dict(n_best)}
@@ -114,7 +114,7 @@ def _n_best(answers: SpanAnswers, unanswerable: bool) -> Iterator[list[dict[str,
     columns = (answers.nbest_scores, answers.nbest_start_logits, answers.nbest_end_logits)
     names = ("text", "probability", "start_logit", "end_logit")
     for texts, *numbers in zip(answers.nbest_answers, *columns, strict=True):
-        # What follows is padding; of the entries only "no answer" is "" too.
+        # Padding follows the entries. It is "", and among the entries only "no answer" is "".
         count = sum(text != b"" for text in texts) + unanswerable
         fields = (map(plain, texts[:count]), *(each[:count].tolist() for each in numbers))
         yield [dict(zip(names, entry, strict=True)) for entry in zip(*fields, strict=True)]

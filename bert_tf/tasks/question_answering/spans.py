@@ -1,9 +1,9 @@
 """Turning scores of starts and ends into answers, which are cut from the context.
 
-Source: google-research/bert, `run_squad.write_predictions`, whose rules these are: candidates are
-pairs of the best starts and ends of each window; a text counts once, where its score is highest;
-among equal scores the earlier window, then the better start, then the better end wins. The answer
-is cut from the context, where the reference rebuilds it from its pieces.
+The rules are those of google-research/bert, `run_squad.write_predictions`: candidates are pairs of
+the best starts and ends of each window; a text counts once, where its score is highest; among equal
+scores the earlier window, then the better start, then the better end wins. Unlike the reference,
+which rebuilds the answer from its pieces, this code cuts it from the context.
 """
 
 import dataclasses
@@ -35,19 +35,19 @@ class SpanRules:
 
     @property
     def candidates(self) -> int:
-        """The most entries in a list of n best; "no answer" may be one more."""
+        """The maximum length of a list of n best, including "no answer", which may be one more."""
         return self.n_best + self.unanswerable
 
 
 class SpanAnswers(NamedTuple):
-    """Answers to a batch of questions; no answer is "", from -1 to -1.
+    """Answers to a batch of questions; "no answer" is "", from -1 to -1.
 
     Attributes:
         answer: string [batch], bytes `start` to `end` of the context.
         start, end: int32 [batch].
         score: float32 [batch], the answer's probability among the n best.
-        null_score: float32 [batch], the score of no answer: start and end at [CLS], in the window
-            where that is least.
+        null_score: float32 [batch], the score of "no answer": start and end at [CLS], in the window
+            where this score is lowest.
         nbest_answers: string [batch, candidates], the best first, padded with "".
         nbest_scores: float32 [batch, candidates], their probabilities, padded with 0.
         nbest_starts, nbest_ends: int32 [batch, candidates], padded with -1.
@@ -82,7 +82,7 @@ class _Spans(NamedTuple):
 
     @property
     def scores(self) -> tf.Tensor:
-        # In the reference's precision, so that what is equal there is equal here.
+        # In the reference's precision, so that scores that are equal there are equal here.
         return tf.cast(self.start_logits, tf.float64) + tf.cast(self.end_logits, tf.float64)
 
     def at(self, places: tf.Tensor) -> "_Spans":
@@ -97,7 +97,7 @@ def decode(
     rules: SpanRules,
 ) -> SpanAnswers:
     """The answers that follow from the logits, float32 [windows, seq_len], of all windows."""
-    # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+    # Strings live on the CPU; otherwise the small integer ops would be sent to a GPU and back.
     with tf.device("/CPU:0"):
         batch = tf.size(contexts)
         window, spans = _candidates(start_logits, end_logits, windows, batch, rules)
@@ -109,16 +109,16 @@ def decode(
             here = spans.at(tf.range(splits[row], splits[row + 1]))
             return _choose(contexts[row], here, null.at(row[None]), rules)
 
-        # Row by row: to cut a row's many candidates must not copy its context for each of them.
+        # Row by row, so that the context of a row is not copied for each of its many candidates.
         return tf.map_fn(of_row, tf.range(batch), fn_output_signature=_form(rules))
 
 
 class BestSpan(NamedTuple):
-    """The best answer in one window; no answer is from -1 to -1.
+    """The best answer in one window; "no answer" is from -1 to -1.
 
     All are [1]. `start` and `end`, int32, are its first token and the token after its last one.
-    `score`, float32, is its probability among all spans, including "no answer" where that may be
-    given. `null_score`, float32, is the score of no answer: start and end at [CLS].
+    `score`, float32, is its probability among all spans, including "no answer" if that is
+    allowed. `null_score`, float32, is the score of "no answer": start and end at [CLS].
     """
 
     start: tf.Tensor
@@ -144,7 +144,7 @@ def best_span(
     best = tf.reduce_max(scores, axis=1)
     null_score = start_logits[:, 0] + end_logits[:, 0]
 
-    # The sum of e to the score over all spans, with the largest possible score taken off.
+    # The sum of exp(score) over all spans, after the largest possible score is subtracted.
     top_start, top_end = (tf.reduce_max(each, axis=1) for each in (start, end))
     top = top_start + top_end
     if rules.unanswerable:
@@ -166,7 +166,7 @@ def best_span(
 def _over_answers(
     pool: Callable[..., tf.Tensor], values: tf.Tensor, rules: SpanRules, padding: float
 ) -> tf.Tensor:
-    """`pool` of the values from each token on, as many as an answer has: [1, seq_len]."""
+    """`pool` over the values of the longest answer that starts at each token: [1, seq_len]."""
     more = rules.max_answer_length - 1
     padded = tf.pad(values, [[0, 0], [0, more]], constant_values=padding)
     rows = padded[:, :, tf.newaxis, tf.newaxis]
@@ -202,13 +202,13 @@ def _candidates(
     rules: SpanRules,
 ) -> tuple[tf.Tensor, _Spans]:
     """Every span that may be an answer, with its window, in the order of the windows. A row without
-    any gets the best token of each window, so that there is always an answer; the reference says
-    "empty" there.
+    such a span gets the best token of each window, so that there is always an answer; the reference
+    answers "empty" instead.
     """
     size = tf.minimum(rules.n_best, tf.shape(start_logits)[1])
     both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))
     token = tf.argmax(both, axis=1, output_type=tf.int32)[:, None]
-    # The token comes after the best starts and ends, and is paired with itself only.
+    # The best token follows the best starts and ends, and is paired with itself only.
     start, end = (
         tf.concat([tf.math.top_k(each, size).indices, token], axis=1)
         for each in (start_logits, end_logits)
@@ -238,7 +238,7 @@ def _candidates(
 def _null(
     start_logits: tf.Tensor, end_logits: tf.Tensor, rows: tf.Tensor, batch: tf.Tensor
 ) -> _Spans:
-    """No answer, for each row: [batch]."""
+    """The span of "no answer" for each row: [batch]."""
     windows = tf.size(rows)
     nowhere = tf.fill([windows], -1)
     spans = _Spans(start_logits[:, 0], end_logits[:, 0], nowhere, nowhere)
@@ -297,7 +297,7 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
 
 
 def _first(mask: tf.Tensor) -> tf.Tensor:
-    """Where `mask`, bool [n], is first True; n if nowhere."""
+    """The first place where `mask`, bool [n], is True; n if there is none."""
     return tf.reduce_min(tf.concat([positions(mask), [tf.size(mask)]], axis=0))
 
 

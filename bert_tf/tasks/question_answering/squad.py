@@ -41,7 +41,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class AnswerSpan(Target):
-    """The part of the context that answers the question, or none; `unanswerable` may be unknown."""
+    """The part of the context that answers the question, or none; `unanswerable` may be None."""
 
     unanswerable: bool | None = None
     what: ClassVar[str] = "answer"
@@ -92,8 +92,8 @@ class AnswerSpan(Target):
         return tuple(found)
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none. A
-        row whose answers are not known has the whole context.
+        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
+        For a row whose answers are not known, it is the whole context.
         """
         if self.unanswerable is False and () in rows.known_targets():
             raise UserError(
@@ -118,7 +118,7 @@ def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
 
 
 def usable(rows: Columns) -> Columns:
-    """The questions to learn from; a message names others, whose answer has no known place."""
+    """The questions to learn from; a message names those whose answer has no known place."""
     pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
     lost = {
         row: answers[0].text
@@ -143,7 +143,7 @@ def usable(rows: Columns) -> Columns:
 
 
 def _only_place(text: str, context: str) -> int:
-    """The character at which a text starts that occurs exactly once, or else -1."""
+    """The character at which a text starts if it occurs exactly once, or else -1."""
     first = context.find(text)
     return -1 if context.find(text, first + 1) >= 0 else first
 
@@ -164,8 +164,8 @@ def read_squad(path: Path) -> Columns:
 
     An empty list of answers means that the context holds none, like `"is_impossible": true`. It has
     no meaning together with `"is_impossible": false`, or in a file that gives no answer and marks
-    no question as impossible. An answer without `answer_start` is where it occurs, if it does so
-    once. The id of a question that has none is its place, such as data[3].paragraphs[0].qas[1].
+    no question as impossible. An answer without `answer_start` starts where its text occurs, if it
+    occurs once. The default id of a question is its place, such as data[3].paragraphs[0].qas[1].
 
     >>> names, target = ("question", "context"), [(Answer("café", 7),)]
     >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])

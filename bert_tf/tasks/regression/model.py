@@ -1,4 +1,4 @@
-"""A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
+"""A number for a text or a pair of texts, such as the similarity of two sentences (STS-B)."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -42,7 +42,7 @@ class TextRegressor(TaskModel):
     Args:
         encoder, tokenizer: what reads the texts.
         pair: whether a row is two texts; None lets the first `fit` decide.
-        max_length: most tokens of a row, special ones included (128).
+        max_length: the maximum number of tokens of a row, special ones included (128).
         dropout: rate on the pooled output; None takes the encoder's.
         targets: names of several numbers to predict; the model is then a `MultiTargetRegressor`.
         long_text, window_pooling, stride, max_windows: as for `TextClassifier`.

@@ -1,4 +1,4 @@
-"""Runs of regression: texts with numbers, GLUE's and one's own."""
+"""Runs of regression: texts with numbers, from GLUE or from the user."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Regression(TextTask):
         return TextRegressor(encoder, tokenizer, **self.settings())
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
-        """The numbers; `submitted` ones are in the range of STS-B."""
+        """The numbers; `submitted` ones are clipped to the range of STS-B."""
         if submitted:
             predictions = predictions.clip(_LOWEST, _HIGHEST)
         return [f"{value:.6g}" for value in predictions]

@@ -31,16 +31,16 @@ class RerankingData(FinetuningData):
 
 
 class RankingModel(LongTextModel):
-    """As `LongTextModel`, and what a score is."""
+    """As `LongTextModel`, and how a score is computed."""
 
     activation: Literal["sigmoid", "identity"] | None = None
-    """What turns logits into scores: `sigmoid`, or `identity`, which leaves them unchanged. null is
-    that of the initial checkpoint if it is a re-ranker, and otherwise `sigmoid`.
+    """The function from logits to scores: `sigmoid`, or `identity`, which changes nothing. null is
+    the function of the initial checkpoint if it is a re-ranker, and otherwise `sigmoid`.
     """
 
 
 class RankingLossConfig(Section):
-    """What is learned: see `bert_tf.tasks.reranking.losses`."""
+    """The loss: see `bert_tf.tasks.reranking.losses`."""
 
     name: (
         Literal["binary_cross_entropy", "mean_squared_error", "list_net", "lambda_loss"] | None
@@ -58,9 +58,9 @@ class RerankingRun(FinetuningRun):
     data: RerankingData
     """Queries with passages and their relevance."""
     model: RankingModel = RankingModel()
-    """The sizes of the encoder, and what a score is."""
+    """The sizes of the encoder, and how a score is computed."""
     loss: RankingLossConfig = RankingLossConfig()
-    """What is learned from the relevance of passages."""
+    """The loss on the relevance of passages."""
 
 
 FAMILY = TaskFamily(

@@ -15,16 +15,16 @@ from bert_tf.errors import UserError
 from bert_tf.retrieval.evaluation import retrieval_metrics
 from bert_tf.tasks.reranking.losses import BinaryCrossEntropyLoss, ListNetLoss, RankingLoss
 
-# Those of the measures of retrieval that a ranking of given passages is judged by.
+# The measures of retrieval that also apply to a ranking of given passages.
 _MEASURES = ("ndcg@10", "mrr@10", "map")
 _PASSAGES = "Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."
 COLUMNS = (
     TextColumn("query", example="Who wrote Faust?"),
     GroupColumn("passages", example=_PASSAGES),
 )
-# Queries whose loss is computed at a time.
+# For how many queries the loss is computed at a time.
 _CHUNK = 64
-# What is said of a relevance that binary cross-entropy does not take.
+# The message about a relevance that binary cross-entropy does not take.
 OUTSIDE = (
     "is outside 0 to 1, which binary cross-entropy requires; scale it, or choose the loss "
     "mean_squared_error"
@@ -56,7 +56,7 @@ class Relevance(Target):
         )
 
     def numbers(self, rows: Columns) -> np.ndarray:
-        """float32 [rows, passages], NaN fills up; 0 of a row without a relevance."""
+        """float32 [rows, passages], padded with NaN; 0 for a row without a relevance."""
         pairs = zip(rows.known_targets(), rows.column("passages"), strict=True)
         return padded([row or [0.0] * len(texts) for row, texts in pairs], np.nan)
 
@@ -65,7 +65,7 @@ class Relevance(Target):
 
 
 def keys_of(rows: Columns, row: int) -> tuple[str, tuple[str, ...]]:
-    """What identifies the query and the passages of a row: their ids, or else the texts."""
+    """The keys of the query and the passages of a row: their ids, or else their texts."""
     query, passages = (column[row] for column in rows.values)
     query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
     return query_id or plain(query), tuple(passage_ids or map(plain, passages))
@@ -77,7 +77,7 @@ def has_lists(rows: Columns) -> bool:
 
 
 def default_loss(are_lists: bool) -> RankingLoss:
-    """The loss of rows that name none: ListNet if there are lists, else binary cross-entropy."""
+    """The default loss: ListNet if there are lists, else binary cross-entropy."""
     return ListNetLoss() if are_lists else BinaryCrossEntropyLoss()
 
 
@@ -126,7 +126,7 @@ def grouped(rows: Columns) -> Columns:
 
 
 def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.ndarray:
-    """float32 [rows, longest]: rows of different lengths in a table."""
+    """float32 [rows, longest]: rows of different lengths, padded to the longest."""
     return keras.utils.pad_sequences(rows, dtype="float32", padding="post", value=padding)
 
 

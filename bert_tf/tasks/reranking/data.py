@@ -26,12 +26,12 @@ def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int 
     ((['who sat'], [['a cat', 'a log']]), [(1.0, 0.0)])
 
     Args:
-        path: the file; of format "beir" the judgements, FOLDER/qrels/SPLIT.tsv.
+        path: the file; for format "beir" the judgements, FOLDER/qrels/SPLIT.tsv.
         file_format: one of `FORMATS`. "triples" has no header; its fields are query, positive and
             negative.
-        negatives: of format "beir", how many passages are drawn for each query as not relevant,
+        negatives: for format "beir", how many passages are drawn for each query as not relevant,
             besides those that are judged.
-        seed: decides which.
+        seed: decides which passages are drawn.
 
     Raises:
         UserError: a missing column or key, an empty text, a query without any passage, a relevance
@@ -93,7 +93,7 @@ def _beir(path: Path, negatives: int, seed: int) -> Columns:
     ids, draw = [*collection.passages], random.Random(seed)
     relevance = {}
     for query, judged in collection.relevant.items():
-        # So many that enough are left without those that are judged.
+        # This draws enough passages even after the judged ones are left out.
         drawn = draw.sample(range(len(ids)), min(negatives + len(judged), len(ids)))
         others = [ids[place] for place in drawn if ids[place] not in judged][:negatives]
         relevance[query] = judged | dict.fromkeys(others, 0)

@@ -16,30 +16,30 @@ from bert_tf.models.logits import hide_padding
 ACTIVATIONS = {"sigmoid": tf.math.sigmoid, "identity": tf.identity}
 # The weight of NDCG-Loss2 in NDCG-Loss2++ (sentence-transformers' default).
 _MU = 10.0
-# The least ideal DCG, for a query without a relevant passage.
+# The lower limit of the ideal DCG, for a query without a relevant passage.
 _LEAST_DCG = 1e-10
 
 
 class RankingLoss(keras.losses.Loss):
-    """A loss that divides a sum over queries by what is counted in them, in the whole batch. It
-    takes the relevance, float32 [queries, passages], NaN where a query has fewer passages, and the
-    logits of the same shape.
+    """A loss that divides a sum over the queries of a whole batch by a count over them. It takes
+    the relevance, float32 [queries, passages], NaN where a query has fewer passages, and the logits
+    of the same shape.
     """
 
-    # The name by which `fit` takes it.
+    # The name of the loss in `fit`.
     short_name: ClassVar[str]
-    # Whether it compares the passages of a query with each other.
+    # Whether the loss compares the passages of a query with each other.
     compares: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None, **kwargs: Any):
         super().__init__(name=name or self.short_name, **kwargs)
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """float32 [queries]: what each query adds to the sum."""
+        """float32 [queries]: the contribution of each query to the sum."""
         raise NotImplementedError
 
     def counts(self, relevance: tf.Tensor) -> tf.Tensor:
-        """float32 [queries]: what each query adds to the divisor, by default its passages."""
+        """float32 [queries]: each query's count in the divisor, by default its passages."""
         return tf.reduce_sum(tf.cast(_is_there(relevance), tf.float32), axis=1)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
@@ -75,8 +75,8 @@ class MeanSquaredErrorLoss(RankingLoss):
     2.0
 
     Args:
-        activation: what turns logits into the scores that are compared: "identity", for a teacher's
-            logits, or "sigmoid", for its probabilities.
+        activation: the function from logits to the scores that are compared: "identity", for a
+            teacher's logits, or "sigmoid", for its probabilities.
         name: as in Keras.
         **kwargs: as in Keras.
 
@@ -101,10 +101,10 @@ class MeanSquaredErrorLoss(RankingLoss):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ListNetLoss(RankingLoss):
-    """The mean over queries of cross-entropy between two distributions over its passages.
+    """The mean over queries of the cross-entropy between two distributions over their passages.
 
-    They are the softmax of the relevance and that of the logits (Cao et al. 2007, "Learning to
-    rank: from pairwise approach to listwise approach").
+    These are the softmax of the relevance and the softmax of the logits (Cao et al. 2007, "Learning
+    to rank: from pairwise approach to listwise approach").
 
     >>> relevance, logits = tf.constant([[2.0, 0.0, float("nan")]]), tf.constant([[2.0, 0.0, 9.0]])
     >>> round(float(ListNetLoss()(relevance, logits)), 4)
@@ -125,10 +125,10 @@ class ListNetLoss(RankingLoss):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class LambdaLoss(RankingLoss):
-    """A bound of NDCG: the mean over all pairs of passages of which one is the more relevant.
+    """A bound of NDCG: the mean over all pairs in which one passage is more relevant.
 
-    A pair weighs what its order changes in NDCG, by NDCG-Loss2++ (Wang et al. 2018, "The LambdaLoss
-    framework for ranking metric optimization").
+    The weight of a pair is the change of NDCG by its order, as in NDCG-Loss2++ (Wang et al. 2018,
+    "The LambdaLoss framework for ranking metric optimization").
 
     >>> relevance = tf.constant([[1.0, 0.0]])
     >>> right, wrong = tf.constant([[2.0, -2.0]]), tf.constant([[-2.0, 2.0]])
@@ -148,14 +148,14 @@ class LambdaLoss(RankingLoss):
         gains = tf.maximum(2.0 ** _without_padding(relevance) - 1.0, 0.0)
         ideal = tf.reduce_sum(tf.sort(gains, direction="DESCENDING") / discounts, axis=1)
         gains /= tf.maximum(ideal, _LEAST_DCG)[:, tf.newaxis]
-        # By the distance of the places, and by the places themselves.
+        # The weight depends on the distance of the places, and on the places themselves.
         distances = tf.abs(places[:, tf.newaxis] - places)
         nearer = tf.gather(1.0 / discounts, tf.maximum(distances - 1, 0))
         by_distance = tf.abs(nearer - tf.gather(1.0 / discounts, distances))
         by_place = tf.abs(_differences(1.0 / discounts))
         weights = tf.abs(_differences(gains)) * (_MU * by_distance + by_place)
         is_pair = _is_pair(relevance)
-        # A difference with padding has no gradient either.
+        # Differences with padding must not have a gradient.
         ahead = tf.where(is_pair, _differences(logits), 0.0)
         losses = -weights * tf.math.log_sigmoid(ahead) / math.log(2)
         return tf.reduce_sum(tf.where(is_pair, losses, 0.0), axis=(1, 2))
@@ -171,7 +171,7 @@ LOSSES: dict[str, type[RankingLoss]] = {
 
 
 def loss_of(given: Any) -> keras.losses.Loss:
-    """A loss by its name, or as it is."""
+    """The loss of a name; a loss itself is returned as it is."""
     if isinstance(given, str) and given in LOSSES:
         return LOSSES[given]()
     if isinstance(given, keras.losses.Loss):
@@ -187,7 +187,7 @@ def _is_there(relevance: tf.Tensor) -> tf.Tensor:
 
 
 def _at_passages(relevance: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """Values of the same shape, 0 at padding, where they have no gradient."""
+    """Values of the same shape as the relevance, 0 and without a gradient at padding."""
     return tf.where(_is_there(relevance), values, 0.0)
 
 

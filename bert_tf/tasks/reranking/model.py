@@ -42,19 +42,19 @@ class Reranker(GroupModel):
     `fit` takes (queries, passages) with the relevance: one passage and one number for each query,
     or a list of passages and a list of numbers. Lists may have different lengths. `predict` returns
     for each query a dict of `order`, the numbers of its passages from best to worst, counted from
-    0, and `scores`, in the order of the passages given. Passages that are the same have the same
-    score, and stay in the order in which they were given. Called with the encoder's inputs, each
+    0, and `scores`, in the order of the passages given. Equal passages have the same score, and
+    keep the order in which they were given. Called with the encoder's inputs, each
     [batch, passages, seq_len], the model returns float32 logits [batch, passages]. A passage whose
     mask is all 0 is padding.
 
     Args:
         encoder, tokenizer: what reads the texts.
-        activation: what makes scores of logits: "sigmoid" or "identity".
-        max_length: most tokens of a query with a passage; None is as many as the encoder has
-            positions.
+        activation: the function from logits to scores: "sigmoid" or "identity".
+        max_length: the maximum number of tokens of a query with a passage; None is as many as the
+            encoder has positions.
         dropout: rate on the pooled output; None takes the encoder's.
-        long_text, stride, max_windows: how longer ones are read, as pairs by `TextClassifier`. Of
-            its windows, a passage has the best score.
+        long_text, stride, max_windows: how longer texts are read, as pairs by `TextClassifier`. The
+            score of a passage is the best score of its windows.
 
     Raises:
         UserError: an unknown activation, or settings of windows without windows.
@@ -82,7 +82,7 @@ class Reranker(GroupModel):
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
         long_texts.set_up(self, long_text, None, stride, max_windows)
         self.activation = activation
-        # The loss that the next `compile` takes unless it is given one.
+        # The default loss of the next `compile`.
         self._next_loss: Any = None
 
     def fit(self, *args: Any, loss: Any = None, **kwargs: Any) -> keras.callbacks.History:
@@ -90,14 +90,14 @@ class Reranker(GroupModel):
 
         Args:
             *args: as for `TaskModel`.
-            loss: what is learned, if the model is not compiled: a `keras.losses.Loss` or a name.
+            loss: the loss, if the model is not compiled: a `keras.losses.Loss` or a name.
                 "binary_cross_entropy" is for a relevance from 0 to 1, and the default for single
                 passages; "list_net" is the default for lists; "lambda_loss" is for lists, too;
                 "mean_squared_error" is for any numbers, such as the logits of a teacher.
             **kwargs: as for `TaskModel`.
 
         Raises:
-            UserError: as `TaskModel`; and a relevance that does not fit the loss.
+            UserError: as for `TaskModel`; or a relevance that does not fit the loss.
         """
         if loss is not None:
             check_not_compiled(self, "loss", "compile")
@@ -134,13 +134,13 @@ class Reranker(GroupModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        # A `RankingLoss` is divided by what it counts in the whole batch.
+        # A `RankingLoss` is divided by its count over the whole batch.
         if not isinstance(self.loss, RankingLoss):
             return super().part_loss(x, y, y_pred, sample_weight, sums)
         losses = self.loss.sums(y, y_pred)
         if sample_weight is not None:
             losses *= tf.cast(tf.reshape(sample_weight, [-1]), losses.dtype)
-        # What layers have added counts by rows.
+        # Losses that layers have added are weighted by rows.
         share = super().replica_sums(y)["rows"] / sums["rows"]
         own = tf.reduce_sum(losses) / tf.maximum(sums["counted"], 1.0)
         return tf.add_n([own, *(share * tf.reduce_sum(added) for added in self.losses)])
@@ -196,8 +196,8 @@ class Reranker(GroupModel):
 
     def decode(self, scores: tf.Tensor) -> Tensors:
         """`order` int32 and `scores` float32, both [batch, passages]; see the class. A passage ""
-        is padding: its score is 0, and `order` ends with -1 for it. The order is that of the
-        logits, because a sigmoid may give two of them the same score.
+        is padding: its score is 0, and `order` ends with -1 for it. The order follows the logits,
+        because a sigmoid may give two different logits the same score.
         """
         is_there = scores > PADDING_SCORE
         hidden = tf.where(is_there, scores, -float("inf"))
@@ -236,7 +236,7 @@ def _padding_removed(passages: Any) -> Any:
 
 
 def _without_padding(relevance: Sequence[Any], groups: Sequence[Any]) -> list[Any]:
-    """The relevance of each row, without that of the padding of its passages."""
+    """The relevance of each row, without the entries of padding passages."""
     found = list(relevance)
     for row, (values, passages) in enumerate(zip(relevance, groups, strict=False)):
         is_list = isinstance(values, list | tuple | np.ndarray)

@@ -48,7 +48,7 @@ class Reranking(Task):
         model.compile(loss=self._loss, **options)
 
     def read(self, path: Path) -> Columns:
-        # Single passages are lists for a loss that compares them.
+        # For a loss that compares passages, rows of single passages become lists.
         data = self.data
         rows = read_candidates(path, self._format_of(path), data.negatives, data.negatives_seed)
         if self.needs_labels(path):
@@ -83,7 +83,7 @@ class Reranking(Task):
         write_text(folder / f"{name}.trec", trec_run(found))
 
     def loss_of(self, rows: Columns) -> RankingLoss:
-        """The configured loss, or that of such rows."""
+        """The configured loss, or the default loss for such rows."""
         name = self.config.loss.name
         return LOSSES[name]() if name else candidates.default_loss(candidates.has_lists(rows))
 

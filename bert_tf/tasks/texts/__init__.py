@@ -1,4 +1,4 @@
-"""The common parts of the tasks on one text or two, and what their runs may configure."""
+"""The common parts of the tasks on one text or two, and the configuration of their runs."""
 
 from typing import Annotated
 
@@ -25,11 +25,11 @@ class TextData(FinetuningData):
     the columns of the GLUE task.
     """
     label_column: str = "label"
-    """Column of what is predicted. The formats of GLUE have their own."""
+    """Column of the target. The formats of GLUE have their own."""
 
 
 class TextRun(FinetuningRun):
-    """What the tasks on one text or two have in common."""
+    """The common base of runs on one text or two."""
 
     model: PooledWindowsModel = PooledWindowsModel()
     """The sizes of the encoder, and how long texts are read."""

@@ -4,7 +4,7 @@ The columns and the order of the labels are those of google-research/bert, `run_
 names of files and of predictions are those of the benchmark's distribution and server. In files,
 columns are found by their names, and there is no quoting.
 
-MRPC may be in GLUE's files, or in Microsoft's, from which GLUE's script makes them. Microsoft's
+MRPC may be in GLUE's files, or in Microsoft's, from which GLUE's script makes its own. Microsoft's
 msr_paraphrase_train.txt holds the pairs of both train.tsv and dev.tsv. GLUE's list dev_ids.tsv
 names the pairs of dev.tsv. Microsoft's msr_paraphrase_test.txt is GLUE's test.tsv with labels.
 """
@@ -26,7 +26,7 @@ _COLA = ["source", "label", "judgement", "sentence"]
 _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
 # The diagnostic set as the benchmark's own script names it, and as the benchmark ships it.
 _DIAGNOSTIC = ("diagnostic.tsv", "AX.tsv")
-_NO_AGREEMENT = "-"  # the label of pairs on which the people who labelled MultiNLI did not agree
+_NO_AGREEMENT = "-"  # the label of pairs on which the annotators of MultiNLI did not agree
 # Microsoft's files of MRPC, GLUE's lists of its dev pairs, and the columns that name their texts.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = ("dev_ids.tsv", "mrpc_dev_ids.tsv")
@@ -40,8 +40,8 @@ class GlueTask:
     texts: tuple[str, ...]  # the column of the text, or of both texts
     label: str
     classes: tuple[str, ...]  # in the order of the logits; () if the label is a number
-    metrics: tuple[str, ...]  # of several runs the one with the highest first one is best
-    # The name of a test file, or of a split of TFDS -> that of its predictions for GLUE's server.
+    metrics: tuple[str, ...]  # the first decides which of several runs is best: the highest
+    # The name of a test file or of a split of TFDS -> the name of its predictions on GLUE's server.
     submissions: Mapping[str, str]
     parts: tuple[str, ...] = ("",)  # endings of the names of dev and test files
     other_texts: tuple[str, ...] = ()  # names of the texts in TFDS, if they differ there
@@ -98,7 +98,7 @@ GLUE = {
 
 def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names. Only
-    test files that exist are named. MRPC's may be files that `read_glue` has to make.
+    test files that exist are named. Those of MRPC may be files that `read_glue` has to make.
     """
     if name == "ax":
         raise UserError(
@@ -166,7 +166,7 @@ def read_glue(path: Path, name: str) -> Columns:
 
 
 def benchmark_at(path: Path, name: str) -> str:
-    """The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI."""
+    """The task of a file that belongs to the task `name`: "ax" for MNLI's diagnostic file."""
     if name != "mnli" or not is_file(path):
         return name
     _, header = next(read_tsv(path), (0, []))

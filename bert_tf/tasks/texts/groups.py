@@ -27,10 +27,10 @@ class GroupModel(TaskModel):
 
     Called with the encoder's inputs, each [batch, group, seq_len], it returns float32 scores
     [batch, group]. A text whose mask is all 0 is padding, with a score far below all others. A text
-    that is read in windows has the best score of these.
+    that is read in windows has the best score of its windows.
 
-    On strings, pairs with the same token ids have the same score, that of the first of them in the
-    batch. Of equal scores the first comes first, on every processor.
+    On strings, pairs with the same token ids all get the score of the first such pair in the batch.
+    Equal scores keep the order of their texts, on every processor.
     """
 
     # The first text, and the group of others.
@@ -181,7 +181,7 @@ def in_groups(
 def of_rows(
     scores: Callable[[Mapping[str, tf.Tensor]], tf.Tensor], given: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-    """The same for ids, int32 [batch, group, seq_len]; `scores` takes some rows, [rows, seq_len].
+    """As `in_groups`, for ids int32 [batch, group, seq_len]; `scores` takes rows [rows, seq_len].
     A text whose mask is all 0 is padding. Equal rows have the same score.
     """
     shape = tf.shape(given["input_mask"])
@@ -202,7 +202,7 @@ def one_by_one(
     score: str,
     decode: Callable[[tf.Tensor, tf.Tensor], Tensors],
 ) -> StringsForm:
-    """How a model of groups is asked with strings on a device: each text with its first text.
+    """How a model of groups answers strings on a device: each text with its first text.
 
     `second` names the input of a text, and `score` the output of `device_form` for a pair. `decode`
     takes the scores of all texts, and the groups.

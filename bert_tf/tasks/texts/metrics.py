@@ -4,8 +4,8 @@ import numpy as np
 
 
 def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """GLUE's metrics of logits, float [rows, classes], and labels, int [rows]. `f1` is of class 1
-    of two, as GLUE's MRPC and QQP have it, else the mean over classes; `loss` is the cross-entropy.
+    """GLUE's metrics of logits, float [rows, classes], and labels, int [rows]. With two classes,
+    `f1` is that of class 1, as for GLUE's MRPC and QQP, else the mean; `loss` is the cross-entropy.
     """
     from sklearn import metrics
 
@@ -17,7 +17,7 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
     return {
         "accuracy": float(metrics.accuracy_score(labels, predicted)),
         "f1": float(metrics.f1_score(labels, predicted, average=average, zero_division=0.0)),
-        # With a single class it is 0, and scikit-learn warns.
+        # With a single class scikit-learn returns 0 with a warning.
         "mcc": float(metrics.matthews_corrcoef(labels, predicted)) if several else 0.0,
         "loss": float(-log_probabilities[np.arange(len(labels)), labels].mean()),
     }

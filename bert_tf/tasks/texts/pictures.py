@@ -72,12 +72,12 @@ class TextPictures(PooledPictures):
 
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        """What the model says, [1, ...], and what the tokens add to it."""
+        """The model's answer, from outputs [1, ...], and the importance of the tokens for it."""
 
     def of_class(
         self, what: str, inputs: Inputs, number: int, are_classes: bool = True
     ) -> list[Importances]:
-        """What the tokens add to the log-odds of a class; labels do not compete, as classes do."""
+        """The tokens' importance for a class's log-odds; labels, unlike classes, do not compete."""
 
         def score(rows: Inputs) -> tf.Tensor:
             logits = self.subject.model(rows, training=False)
@@ -112,7 +112,7 @@ class GroupPictures(PooledPictures):
 
     @abstractmethod
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        """What the model says of a group, float32 [group], whose texts have these names."""
+        """The model's answer for a group with scores float32 [group], and names of its texts."""
 
     def seconds(self, group: Sequence[str]) -> list[str]:
         """The texts of a group as the model reads them."""

@@ -1,4 +1,4 @@
-"""The common base of runs on texts: files to read, and predictions to write."""
+"""The common base of runs on texts: reading files, and writing predictions."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class TextTask(Task):
         return self.files("test")
 
     def is_taken(self, name: str) -> bool:
-        # GLUE's server has names of its own for those of its test data.
+        # GLUE's server has names of its own for the predictions on its test data.
         task = text_files.glue_task(self.data)
         return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
 
@@ -65,7 +65,7 @@ class TextTask(Task):
 
     def settings(self) -> dict[str, Any]:
         pair = len(text_files.text_columns(self.data)) == 2
-        # The pooling of the initial checkpoint, or else the mean for few texts.
+        # The pooling of the initial checkpoint, or by default the mean if few texts are learned.
         is_few = getattr(self.config.train, "few_shot", False)
         pooling = {name: self.initial[name] for name in OF_VECTORS if name in self.initial}
         pooling = pooling or ({"pooling": "mean"} if is_few else {})
@@ -89,8 +89,8 @@ class TextTask(Task):
     def write_predictions(
         self, model: TaskModel, predictions: Any, rows: Columns, folder: Path, name: str
     ) -> None:
-        """Writes GLUE's form. Predictions for a test file of GLUE, unless it is the dev file, are
-        named as its server expects.
+        """Writes GLUE's form. Predictions for a test file of GLUE, unless it is the dev file, get
+        the names that GLUE's server expects.
         """
         is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
         submitted = None if is_dev else self._submitted(rows)
@@ -111,7 +111,7 @@ class TextTask(Task):
 
     @abstractmethod
     def words(self, predictions: Any, submitted: bool) -> list[str]:
-        """Predictions as a file has them; `submitted` ones are for GLUE's server."""
+        """Predictions as words in a file; `submitted` ones are for GLUE's server."""
 
     def _read(self, path: Path) -> Columns:
         needs_labels = self.needs_labels(path)

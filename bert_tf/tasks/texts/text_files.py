@@ -55,8 +55,8 @@ def text_columns(data: TextData) -> tuple[str, ...]:
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test", of TFDS the name and the split, by the suffix of their
-    metrics' names; for "test" the configured file, or one that exists.
+    """The files of "train", "dev" or "test", or for TFDS the name and the split, by the suffix of
+    their metrics' names; for "test" the configured file, or one that exists.
     """
     if data.format not in FORMATS:
         # The diagnostic set of GLUE is not trained on.
@@ -87,8 +87,8 @@ def read(
     needs_labels: bool = False,
     label_of: LabelOf | None = None,
 ) -> Columns:
-    """The rows of a file, or of a split of TFDS if no file has such a name. Tables that are not
-    configured are read by their ending. Where labels are not needed, empty ones count as none.
+    """The rows of a file, or of a split of TFDS if no file has such a name. For a table that is not
+    configured, its ending decides the format. If labels are not needed, empty ones count as none.
     """
     columns = text_columns(data)
     if data.format in GLUE:
@@ -122,7 +122,7 @@ def _read_arrow(
         table = table.labelled(name)
 
     def label(number: int, row: dict[str, Any]) -> Any:
-        # Where a column of labels is of texts, these are joined as in other tables.
+        # If a column of labels holds texts, labels are joined in them as in other tables.
         return label_of(row, f"{path}, row {number}", isinstance(row[known[0]], str))
 
     return Columns(
@@ -165,8 +165,8 @@ def _read_table(
 
 
 def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: str) -> Columns:
-    """The rows of a split; the names of a ClassLabel are its classes, and -1 is no label. Rows of
-    GLUE are in the order of the official files, as submissions number them.
+    """The rows of a split; the names of a ClassLabel are its classes, and -1 means no label. Rows
+    of GLUE are in the order of the official files, in which submissions number them.
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"

@@ -18,7 +18,7 @@ Features = Literal[
 
 
 class TaggerModel(ModelConfig):
-    """Sizes as in `ModelConfig`, and what tags the words."""
+    """Sizes as in `ModelConfig`, and the settings of the tagger."""
 
     features: Features | None = None
     """null fine-tunes the encoder. Otherwise the encoder is frozen, and a BiLSTM of two layers
@@ -27,8 +27,8 @@ class TaggerModel(ModelConfig):
     lstm_units: Count = 768
     """Width of that BiLSTM in each direction. The default is the paper's."""
     aggregation: Literal["first", "mean", "max"] = "first"
-    """What decides on the tag and the score of a word of several pieces: its first piece, the mean
-    of their probabilities, or the piece with the highest one.
+    """What decides the tag and the score of a word of several pieces: its first piece, the mean of
+    the pieces' probabilities, or the piece with the highest probability.
     """
 
     @model_validator(mode="after")
@@ -45,9 +45,9 @@ class TokenClassificationData(FinetuningData):
     """Words with tags: see `bert_tf.tasks.token_classification`."""
 
     format: str
-    """`conll`, columns of words and tags, `spans`, texts with the characters of entities as
-    doccano, Label Studio, Prodigy and spaCy write them (`train.jsonl`, or a file that is named),
-    `parquet` or `datasets`, with `tokens` and `ner_tags` or with `text` and `spans`, or `tfds`.
+    """`conll`: columns of words and tags; `spans`: texts with the characters of entities as
+    doccano, Label Studio, Prodigy and spaCy write them (`train.jsonl`, or a file that is named);
+    `parquet` or `datasets`, with `tokens` and `ner_tags` or with `text` and `spans`; or `tfds`.
     With tfds, the names of files are names of splits: by default `train` and `dev`, as in
     conll2003, and a test split only if it is named. A test file may have the words or texts alone.
     """
@@ -87,7 +87,7 @@ class TokenClassificationRun(CalibratedRun):
     data: TokenClassificationData
     """Sentences of words, each with a tag."""
     model: TaggerModel = TaggerModel()
-    """The sizes of the encoder, and what tags the words."""
+    """The sizes of the encoder, and the settings of the tagger."""
 
     @model_validator(mode="after")
     def _frozen_has_no_layers_to_train(self) -> Self:

@@ -67,8 +67,8 @@ def _sentences(
     document, columns = 0, 0
     words: list[str] = []
     tags: list[str] = []
-    # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
-    # what Unicode takes for the end of a line.
+    # The blank line ends the last sentence. `splitlines` would not do, since a word may contain a
+    # character that Unicode treats as the end of a line.
     lines = [*text_of(path).split("\n"), ""]
     for number, text in enumerate(lines, start=1):
         fields = _fields(text)
@@ -107,7 +107,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _is_blank(text: str) -> bool:
-    """Of other blanks than those of ASCII, such as the ideographic space, a word may be made."""
+    """Only ASCII blanks count; a word may consist of others, such as the ideographic space."""
     return not text.strip(string.whitespace)
 
 

@@ -40,12 +40,12 @@ def _mean(logits: tf.Tensor, words: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 def _max(logits: tf.Tensor, words: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     best = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
     of_word = tf.gather(tf.math.unsorted_segment_max(best, words, count), words)
-    last = tf.size(words) - 1  # what NaN has
+    last = tf.size(words) - 1  # the place chosen for NaN
     chosen = tf.where(best == of_word, tf.range(tf.size(words)), last)
     return tf.gather(logits, tf.math.unsorted_segment_min(chosen, words, count))
 
 
-# From the logits of pieces [pieces, labels], and the word of each, those of words [count, labels].
+# Logits of pieces [pieces, labels], word of each piece, count -> logits of words [count, labels].
 _AGGREGATIONS = {"first": _first, "mean": _mean, "max": _max}
 
 
@@ -80,9 +80,7 @@ class WordTagger:
         return self._best(self._of_windows(windows, splits)), starts, ends
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
-        """RaggedTensor float32 [batch, (words), labels]; of "mean", the logarithms of
-        probabilities.
-        """
+        """RaggedTensor float32 [batch, (words), labels]; with "mean", logs of probabilities."""
         windows = self._preprocess.windows(pieces, every_piece=self._aggregation != "first")
         return self._of_windows(windows, pieces.word_splits)
 
@@ -91,9 +89,9 @@ class WordTagger:
         return Tags(*(logits.with_values(each) for each in best_labels(logits.values)))
 
     def _of_windows(self, windows: WordWindows, splits: tf.Tensor) -> tf.RaggedTensor:
-        """The same of windows, for words of which the first of each row is in `splits`."""
+        """The logits of words from windows; `splits` has the number of each row's first word."""
         logits = map_rows(lambda rows: self._model(rows, training=False), windows.features)
-        # Each piece that counts does so in one window.
+        # Each piece that counts is chosen in exactly one window.
         chosen = windows.words >= 0
         words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)
         of_pieces, count = tf.boolean_mask(logits, chosen), splits[-1]
@@ -136,7 +134,7 @@ class EntityTypes:
         begins = tf.gather_nd(self._begins, tf.stack([before, labels], axis=1))
         first = positions(begins)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-        # Words of no entity go to one more, which is dropped.
+        # Words outside entities go to one extra entity, which is dropped.
         entity = tf.where(inside, entity, tf.size(first))
         segments = tf.size(first) + 1
         last = tf.math.unsorted_segment_max(tf.range(tf.size(labels)), entity, segments)[:-1]

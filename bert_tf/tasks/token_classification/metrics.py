@@ -7,8 +7,8 @@ Tagged = Sequence[Sequence[str]]
 
 def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dict[str, float]:
     """Metrics of entities, which are right if type, first word and last word are right. Tags are in
-    IOB2; an I that continues no entity begins one. `f1_PER` and so on are of each of `types`, and
-    `accuracy` is of words. A ratio of nothing is 0.
+    IOB2; an I that continues no entity begins one. There is an `f1_PER` and so on for each of
+    `types`, and `accuracy` counts words. A ratio with denominator 0 is 0.
     """
     from seqeval.metrics import accuracy_score
     from seqeval.metrics.sequence_labeling import precision_recall_fscore_support

@@ -47,7 +47,7 @@ from bert_tf.text.windows import at_tokens
 from bert_tf.text.words import WordPieces, cut, split_words
 
 FEATURES: tuple[str, ...] = get_args(Features)
-# How many layers they take, and what they are: [tokens, hidden or 4 * hidden].
+# The number of layers that each requires, and its values, [tokens, hidden or 4 * hidden].
 _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
     "embeddings": (1, lambda encoded: encoded.embeddings),
     "second_to_last": (2, lambda encoded: encoded.layers[-2]),
@@ -56,11 +56,11 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
     "concat_last_four": (4, lambda encoded: tf.concat(encoded.layers[-4:], axis=-1)),
     "sum_all": (1, lambda encoded: tf.add_n(encoded.layers)),
 }
-# Texts that are cut into windows at a time.
+# How many texts are cut into windows at a time.
 _CHUNK = 256
-# Texts without words may be asked, but not learned.
+# `predict` takes texts without words, but `fit` does not.
 _ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
-# What fills up an output other than strings, which are "".
+# The padding of outputs that are not strings; the padding of strings is "".
 _PADDING = {"starts": -1, "ends": -1, "scores": 0.0}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
 
@@ -88,7 +88,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`, in which the end is
     exclusive. Adjacent words with the same tag without a prefix are one entity.
     `predict(texts, min_score=0.9)` leaves out entities with a lower score, and
-    `predict(x, aggregation="mean")` has another aggregation than the model. Called with the
+    `predict(x, aggregation="mean")` overrides the model's aggregation. Called with the
     encoder's inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding.
     The loss is built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not
     classified.
@@ -96,22 +96,22 @@ class TokenClassifier(TaskModel, WeightedModel):
     Args:
         encoder, tokenizer: what reads the texts.
         labels: names of the tags in the order of the logits; None takes those of the first `fit`.
-        max_length: most tokens of a window (128).
+        max_length: the maximum number of tokens of a window (128).
         stride: pieces from the start of a window to that of the next; None is half of `max_length`.
         dropout: rate on the vectors; None takes the encoder's.
         features: None fine-tunes the encoder. One of `FEATURES` freezes it, and a BiLSTM of two
-            layers reads these of its activations (paper, section 5.3, table 7).
+            layers reads the named activations (paper, section 5.3, table 7).
         lstm_units: width of the BiLSTM in each direction.
         split_punctuation: whether the words of a text end at every punctuation mark, as BERT's own
             words do; else "U.S." and "AL-AIN" are one word. None is false until `fit` is given a
             span that begins or ends inside a word.
-        aggregation: what decides on the tag and the score of a word of several pieces: its "first"
-            piece, on which the model is trained, the "mean" of their probabilities, or the piece
-            with the "max", the highest probability.
+        aggregation: what decides the tag and the score of a word of several pieces: its "first"
+            piece, on which the model is trained; the "mean" of the pieces' probabilities; or
+            "max", the piece with the highest probability.
         temperature: as for a `TextClassifier`.
 
     Raises:
-        UserError: labels that are no names, unknown features, or an encoder that lacks them.
+        UserError: labels that are not names, unknown features, or an encoder that lacks them.
     """
 
     has_labels = calibrates = True
@@ -157,7 +157,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         if features is None:
             self.dropout = head_dropout(self, dropout)
         else:
-            # Other programs have a place for a classifier of tokens only.
+            # Formats of other programs have a place only for a classifier on the encoder itself.
             self._of_classes = "feature_classifier"
             encoder.trainable = False
             policy = {"dtype": self.dtype_policy}
@@ -315,9 +315,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
-        """Those of `entity_metrics`, and `loss`, the mean cross-entropy of words. Labels such as
-        parts of speech count for each word, so that their F1 is the accuracy. A span that is not of
-        whole words is an entity that was not found.
+        """The `entity_metrics`, and `loss`, the mean cross-entropy of words. Labels such as parts
+        of speech count for each word, so that their F1 is the accuracy. A span that does not
+        consist of whole words counts as an entity that was not found.
         """
         rows = self.in_words(rows)
         target, labels = self.target, self.target.numbers(rows)
@@ -325,7 +325,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         tagged = target.entities(self.predicted(predictions, rows))
         gold = target.entities(rows.known_targets())
         if isinstance(rows, SpannedWords):
-            # A missed span is like a sentence of one word.
+            # A missed span counts as a sentence of one word.
             gold = [*rows.entities, *[(f"B-{label}",) for label in rows.missed]]
             tagged += [(OUTSIDE,)] * len(rows.missed)
         counted = labels != IGNORED
@@ -349,8 +349,8 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
-        Outputs are [batch, words or entities], padded with "", -1 and 0. Offsets are bytes. Words
-        that were given as words count as joined by single spaces.
+        Outputs are [batch, words or entities], padded with "", -1 and 0. Offsets are bytes; for the
+        input `words`, they refer to the words joined by single spaces.
         """
         tagger = self.tagger()
 
@@ -392,7 +392,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         }
 
     def ids_signatures(self) -> dict[str, Signature]:
-        """As `signatures`, of the words of `words_of_ids`; starts and ends are tokens of a row."""
+        """As `signatures`, for the words of `words_of_ids`; starts and ends are token positions."""
         tag = self.tagger().of_ids
 
         def labelled(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -437,7 +437,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             asked = Columns(("words",), ([words] if single else words,))
             lists = _ASKED_WORDS.checked(asked.values[0], asked)
             return Asked([{"words": _askable(each)} for each in lists], single, "words")
-        # Exports of bert_tf 0.2.0 of other labels than B-PER and so on have no entities.
+        # Exports of bert_tf 0.2.0 have no entities if their labels are not like B-PER.
         has_entities = "entities" in model.signature_names()
         signature = "entities" if has_entities else "serving_default"
         return Asked(*inputs.asked(x, (TextColumn("text"),)), signature)
@@ -450,7 +450,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         def change(signature: str, outputs: Outputs) -> Outputs:
             if signature != "entities" and (signature == "words" or "entities" in known):
                 raise UserError("min_score is for the entities of texts (signature entities)")
-            # Those that are left out go to the end, as padding.
+            # Entities that are left out go to the end, as padding.
             kept = outputs["scores"] >= least
             order = np.argsort(~kept, axis=1, kind="stable")
             kept = np.take_along_axis(kept, order, axis=1)
@@ -480,7 +480,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:
-    """The words with " " for "", which a signature would take for padding."""
+    """The words with " " instead of "", because a signature would take "" for padding."""
     return [word or " " for word in words]
 
 

@@ -26,11 +26,11 @@ from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
 
 _TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
-# Words of a text whose tags are explained.
+# How many words of a text have their tags explained.
 _MOST_EXPLAINED = 12
-# Points of each type in the projection.
+# How many points of each type are in the projection.
 _MOST_OF_TYPE = 60
-# Texts that are encoded at a time.
+# How many texts are encoded at a time.
 _BATCH = 32
 _NOTE = (
     "Each point is a word of the dev data: the output of the last layer at its first piece. At "
@@ -55,12 +55,12 @@ class TagPictures(Pictures):
     def __init__(self, subject: Subject):
         super().__init__(subject)
         self._labels = subject.model.labels
-        # The type of the entity that each label is of, "" for the outside tag.
+        # The entity type of each label, "" for the outside tag.
         self._kinds = [tag.type for tag in parse_tags(self._labels).values()]
         self._windows = subject.model.windows()
 
     def look(self, row: Row) -> Look:
-        # The words of interest are those with a tag, or else the likeliest one.
+        # The words of interest are those with a tag, or else the word that most likely has one.
         subject = self.subject
         words, windows = self._tagged(text_of(row, "text"))
         best = words.probabilities.argmax(axis=1)
@@ -71,7 +71,7 @@ class TagPictures(Pictures):
         seen, marks = [], []
         for window in range(len(windows.rows)):
             inputs = without_padding(windows.features, window)
-            # Which of these words the window tags, and the token at which it does.
+            # The words of interest that this window tags, and the token at which it tags each.
             tagged = windows.words[window].numpy().tolist()
             places = {w: tagged.index(w) for w in interesting.tolist() if w in tagged}
             explained = self._explained(words, best, places, inputs) if places else []
@@ -133,7 +133,7 @@ class TagPictures(Pictures):
     def _explained(
         self, words: _Words, best: np.ndarray, places: Mapping[int, int], inputs: Inputs
     ) -> list[Importances]:
-        """What the tokens of a window add to the best tags of words at some of its places."""
+        """The importance of a window's tokens for the best tags of the words at `places`."""
         subject = self.subject
 
         def score(rows: Inputs) -> tf.Tensor:

@@ -93,7 +93,7 @@ class TokenClassification(Task):
         known = rows.targets or [()] * len(rows)
         predicted = model.predicted(predictions, rows)
         for words, tags, found in zip(rows.column("words"), known, predicted, strict=True):
-            # Those of TFDS are of no file, and may have the spaces that part them here.
+            # Words from TFDS come from no file, and may contain the separator.
             lines = zip(words, *([tags] if tags else []), found, strict=True)
             columns = ([field.replace(parted_by, "_") for field in line] for line in lines)
             blocks.append("".join(f"{parted_by.join(line)}\n" for line in columns))

@@ -14,9 +14,9 @@ from bert_tf.io.json_files import read_json, read_json_lines, text_of
 from bert_tf.tasks.token_classification.spans import TEXT, Span
 from bert_tf.tasks.token_classification.tagged_sentences import WordTags
 
-# Where the tools write the spans of a text.
+# The keys under which the tools write the spans of a text.
 _SPANS = ("spans", "entities", "label", "labels", "annotations")
-# What they call the parts of a span, and what else they write of one.
+# Their names for the parts of a span, and the other keys that they write for a span.
 _NAMES = {"start_offset": "start", "end_offset": "end", "labels": "label"}
 _MORE = {
     *"id user score text token_start token_end source pattern from_name to_name origin".split()
@@ -51,7 +51,7 @@ def read_spans(path: Path, file_format: str = "spans") -> Columns:
 
 
 def _rows(path: Path) -> tuple[str, Iterable[tuple[int, Any]]]:
-    """What the rows of a file are counted in, and the rows with their numbers."""
+    """The unit in which the rows of a file are counted, and the rows with their numbers."""
     if path.suffix == ".spacy":
         return "row", enumerate(_of_spacy(path), start=1)
     if text_of(path).lstrip().startswith("["):
@@ -75,7 +75,7 @@ def _annotations(row: dict[str, Any], place: str) -> list[list[Any] | None]:
 
 
 def _span(given: Any, text: Any, place: str) -> Any:
-    """A span of a tool as one of `start`, `end`, `label`, and of what else is not known of it."""
+    """A tool's span as a dict of `start`, `end` and `label`, and of keys that are not known."""
     if isinstance(given, list) and len(given) == len(Span._fields):
         return dict(zip(Span._fields, given, strict=True))
     parts = given.get("value", given) if isinstance(given, dict) else given

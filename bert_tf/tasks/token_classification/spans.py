@@ -16,9 +16,9 @@ from bert_tf.text import Tokenizer
 from bert_tf.text.words import split_words
 
 TEXT = TextColumn("text", example="Ada Lovelace met Charles Babbage in London.")
-# Texts that are cut into words at a time.
+# How many texts are cut into words at a time.
 _CHUNK = 256
-# Words that a message shows.
+# How many words a message shows.
 _SHOWN = 3
 
 
@@ -32,9 +32,9 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SpannedWords(Columns):
-    """The words of texts, and the tags in IOB2 that spans make of them. `cut` describes each
-    word in which a span begins or ends, by its place among all words. `entities` are the tags
-    without these spans, and `missed` their types.
+    """The words of texts, with the tags in IOB2 that follow from the spans. `cut` describes each
+    word inside of which a span begins or ends, by its place among all words. `entities` are the
+    tags without such spans, and `missed` are the types of such spans.
     """
 
     cut: Mapping[int, str] = dataclasses.field(default_factory=dict)

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 OUTSIDE = "O"
 _FIRST = ("B", "S", "U")
-# The prefixes of the only word of an entity, the first, the last, and another one.
+# The prefixes of an entity's only word, its first word, its last word, and any other word.
 _SCHEMES = {"IOB1": "IIII", "IOB2": "BBII", "BIOES": "SBEI", "BILOU": "UBLI"}
-# Which prefixes mean the same as one of BIOES, the best first.
+# The prefixes that mean the same as each prefix of BIOES, the best first.
 _FITTING = {"S": "SUB", "B": "B", "E": "EL", "I": "I", "": ""}
-# What has a prefix. Tags of the first form become IOB2, the others stay as they are.
+# The forms of tags with a prefix. Tags of the first form become IOB2, the others do not change.
 _STANDARD = re.compile("(?P<prefix>[BIESLUM])-(?P<type>.+)")
 _FORMS = (
     re.compile("(?P<prefix>[BIESLUM])(?:[-_](?P<type>.+))?", re.IGNORECASE),
@@ -55,8 +55,8 @@ NO_TAG = Tag("", "")
 
 def parse_tags(tags: Iterable[str]) -> dict[str, Tag]:
     """The parts of each tag of a set, {"B_PER": Tag("B", "PER")}. The whole set decides whether its
-    tags have prefixes: all of them have one, except for the outside tag, or some are of the form
-    B-PER or I-PER.
+    tags have prefixes: they do if all of them, except for the outside tag, fit one form with a
+    prefix, or if some have the form B-PER or I-PER.
     """
     names = [*dict.fromkeys(tags)]
     outside = OUTSIDE if OUTSIDE in names else OUTSIDE.lower()
@@ -119,9 +119,9 @@ def _number_of(labels: tuple[str, ...], tag: Tag) -> int | None:
 
 
 def find_violation(sentences: Sequence[Sequence[Tag]]) -> tuple[int, int, str] | None:
-    """The sentence and the word of the first tag that breaks the scheme of the others, and why. E
-    or S among the tags make it BIOES, L or U BILOU. Otherwise it is the one of IOB1 and IOB2 with
-    fewer violations. Either all tags have a prefix, or none has.
+    """The sentence and the word of the first tag that breaks the scheme of the others, and why. If
+    the tags have E or S, the scheme is BIOES; with L or U it is BILOU. Otherwise it is IOB1 or
+    IOB2, whichever has fewer violations. Either all tags have a prefix, or none has.
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags if tag.type}
     if prefixes == {""}:

@@ -1,4 +1,4 @@
-"""Sentences with a tag on every word, or on none, wherever they were read.
+"""Sentences with a tag on every word, or on none, from any source.
 
 A sentence is a row of the column "words", its target the tuple of its tags, entities in IOB2. If
 sentences are read in the context of their documents, `ids` name the document of each.
@@ -35,8 +35,8 @@ TAGS = ("ner", "ner_tags", "tags")
 @dataclasses.dataclass(frozen=True)
 class WordTags(Target):
     """A tag for each word of a row; or for a row that is a text, the spans of its entities. Tags
-    such as S-PER, of any scheme, become IOB2. Others stay as they are, among them sets in which I
-    is the only prefix. `labels` are () before they are known.
+    such as S-PER, of any scheme, become IOB2. Other tags stay as they are, and so do sets of tags
+    whose only prefix is I. `labels` are () before they are known.
     """
 
     labels: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
 
 
 class TaggedWindows(TrainingRows):
-    """Windows whose tokens have labels, and maybe weights, which `encoded` has by these names."""
+    """Windows whose tokens have labels, and maybe weights, under these names in `encoded`."""
 
     def take(self, rows: np.ndarray) -> tuple:
         inputs = self.encoded.take(rows)

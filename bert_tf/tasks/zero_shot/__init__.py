@@ -1,4 +1,4 @@
-"""Labels that are named only when a model is asked."""
+"""Labels that are named only in a call of `predict`."""
 
 import dataclasses
 

@@ -1,7 +1,7 @@
 """Labels of a text that the model was not trained on (Yin, Hay and Roth 2019, arXiv:1909.00161).
 
-Each label is put into a sentence. The probability of the label is that with which the text entails
-this sentence, by a classifier that was trained on natural language inference (NLI).
+Each label is put into a sentence. The probability of the label is the probability that the text
+entails this sentence, from a classifier that was trained on natural language inference (NLI).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _GAP = "{}"
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ZeroShotClassifier(TextClassifier):
-    """Gives a text one of some labels that are named only when it is asked.
+    """Gives a text one of several labels, which are named only in the call of `predict`.
 
     `ZeroShotClassifier.from_checkpoint("typeform/distilbert-base-uncased-mnli")` answers as it is,
     and so does any BERT that was trained on natural language inference. Here the encoder is tiny
@@ -61,14 +61,14 @@ class ZeroShotClassifier(TextClassifier):
     Args:
         encoder, tokenizer: what reads the texts.
         labels: names of the classes of natural language inference, in the order of the logits. One
-            starts with "entail", one with "contra"; of two, the other one is the contradiction.
+            starts with "entail", one with "contra"; if there are two, the other contradicts.
         pair: true.
-        max_length: most tokens of a text with a hypothesis; longer ones are cut (128; a checkpoint
-            that is opened reads as many as it can).
+        max_length: the maximum number of tokens of a text with a hypothesis; longer ones are cut
+            (128; a checkpoint that is opened reads as many as its encoder has positions).
         dropout: rate on the pooled output; None takes the encoder's.
         multi_label: whether any number of labels may be right.
         hypothesis_template: a sentence with one {}, where the label is inserted.
-        temperature, abstain: as for a `TextClassifier`; those of the one it is opened from.
+        temperature, abstain: as for a `TextClassifier`; by default those of the checkpoint.
 
     Raises:
         UserError: other labels, a model of single texts, or a template without {}.
@@ -123,8 +123,8 @@ class ZeroShotClassifier(TextClassifier):
         return self.hypothesis_template.replace(_GAP, label)
 
     def score(self, logits: tf.Tensor, alone: Any) -> tf.Tensor:
-        """The logit of a label, from logits [..., classes]. It is that of entailment. A label that
-        stands alone is compared with contradiction.
+        """The logit of a label, from logits [..., classes]: the logit of entailment. If a label
+        stands alone, it is compared with the logit of contradiction.
         """
         entailment, contradiction = (
             logits[..., place] for place in (self._entailment, self._contradiction)
@@ -148,7 +148,7 @@ class ZeroShotClassifier(TextClassifier):
 
     def signatures(self) -> dict[str, Signature]:
         """`label` string [batch], "" without candidates, and `probabilities` [batch, candidates].
-        Of equal candidates the first is the label. All have the same probability; that of "" is 0.
+        Equal candidates have the same probability, and the first is the label. "" has 0.
         """
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -167,7 +167,7 @@ class ZeroShotClassifier(TextClassifier):
         of_labels = tf.where(is_there, self.score(scores, alone), -float("inf"))
         values = tf.where(alone, tf.sigmoid(of_labels), tf.nn.softmax(of_labels))
         probabilities = tf.where(is_there, alike_where_equal(values, of_labels), 0.0)
-        # One more column, so that there is something to choose from.
+        # One more column, so that argmax is defined without candidates.
         padded = tf.pad(of_labels, [[0, 0], [0, 1]], constant_values=-1e30)
         best = tf.argmax(padded, axis=1, output_type=tf.int32)
         outputs = {
@@ -177,9 +177,9 @@ class ZeroShotClassifier(TextClassifier):
         return abstaining(outputs, self.abstain)
 
     def _answered(self, logits: tf.Tensor, candidates: tf.Tensor) -> Tensors:
-        """The outputs of `serving_default`, from what `scores` gives."""
+        """The outputs of `serving_default`, from the results of `scores`."""
         found = self.decoded(logits)
-        names = tf.pad(candidates, [[0, 0], [1, 0]])  # the first is that of no choice
+        names = tf.pad(candidates, [[0, 0], [1, 0]])  # the first name, "", means no choice
         return {"label": tf.gather(names, found.pop("choice") + 1, batch_dims=1), **found}
 
     @classmethod

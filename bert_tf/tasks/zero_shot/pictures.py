@@ -1,4 +1,4 @@
-"""Pictures of a model that is asked with labels."""
+"""Pictures of a model that takes the labels together with the text."""
 
 from collections.abc import Sequence
 
