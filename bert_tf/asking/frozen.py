@@ -81,7 +81,7 @@ class FrozenTask(Answers):
             return cls(saved.path, saved)
         vocabulary = read_beside(Path(saved.path, "assets")) or ()
         model = _without_weights(saved.path, saved.record, vocabulary)
-        family: Any = registry.family_of(saved.record.class_name)
+        family: Any = registry.family_of_class(type(model))
         names = {*(family.ids_outputs or family.outputs)}
         if saved.output_names() != names or not hasattr(saved.loaded, NETWORK):
             raise UserError(f"{saved.path} {_OTHER_ANSWERS}")

@@ -114,8 +114,7 @@ class TaskModel(EncoderModel):
         UserError: a tokenizer or a length that does not fit the encoder.
     """
 
-    # The axes of the encoder's inputs: of `call`, and of an export that takes ids.
-    call_rank = ids_rank = 2
+    call_rank = 2  # the number of axes of the inputs of `call`
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
@@ -1182,7 +1181,8 @@ def request_of(columns: Sequence[Column]) -> dict[str, list]:
 def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
     """A signature that takes the encoder's inputs, [batch, seq_len] or [batch, group, seq_len]."""
     texts: list[list] = [*request_of(model.columns).values()]
-    if model.ids_rank == 3:
+    is_group = [each.rank for each in model.columns] == [1, 2]
+    if is_group:
         texts = [texts[0] * len(texts[1][0]), texts[1][0]]
     elif model.columns[0].rank == 2:
         texts = [[" ".join(texts[0][0])]]
@@ -1190,8 +1190,8 @@ def of_ids(model: TaskModel, answer: Callable[[Mapping[str, tf.Tensor]], Tensors
     reader = model._with(_tokenizer=model.tokenizer.with_settings(special_tokens="whole"))
     features = reader.packed([*map(tf.constant, texts)])
     rows = {name: each.numpy().tolist() for name, each in features.items()}
-    request = {name: [each] if model.ids_rank == 3 else each for name, each in rows.items()}
-    return Signature(ids(model.ids_rank), answer, request)
+    request = {name: [each] if is_group else each for name, each in rows.items()}
+    return Signature(ids(3 if is_group else 2), answer, request)
 
 
 def abstaining(outputs: Mapping[str, Any], least: float | None) -> dict[str, Any]:

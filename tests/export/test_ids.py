@@ -37,10 +37,15 @@ ASKED = {
 FAMILIES = tasks("classification", "reranking", "question_answering", "token_classification", "mlm")
 
 
+def is_of_groups(model: TaskModel) -> bool:
+    """Whether a row is a text and a list of others, each of which is packed with the first."""
+    return [each.rank for each in model.columns] == [1, 2]
+
+
 def ids_of(model: TaskModel, columns: tuple) -> dict[str, tf.Tensor]:
     """Strings as the ids that the model itself makes of them."""
     whole = model._with(_tokenizer=model.tokenizer.with_settings(special_tokens="whole"))
-    if model.ids_rank == 2:
+    if not is_of_groups(model):
         return whole.packed([*map(tf.constant, columns)])
     first, others = columns
     say = getattr(model, "hypothesis", str)
@@ -55,7 +60,7 @@ def ids_of(model: TaskModel, columns: tuple) -> dict[str, tf.Tensor]:
 
 def without_text(model: TaskModel, columns: tuple, expected: dict) -> dict[str, np.ndarray]:
     """The outputs of strings as those of ids: labels as numbers, bytes as tokens."""
-    if "label" in expected and model.ids_rank == 3:
+    if "label" in expected and is_of_groups(model):
         labels = [text.decode() for text in expected.pop("label")]
         pairs = zip(labels, columns[1], strict=True)
         expected["choice"] = np.array([group.index(label) for label, group in pairs], np.int32)
@@ -84,7 +89,7 @@ def test_ids_and_strings_have_the_same_answers(models, exported, loaded, family)
     frozen = bert_tf.load(exported(family, inputs="ids"))
     assert_same_tensors(frozen.serve(features), found)
     x = columns if len(columns) > 1 else columns[0]
-    if model.ids_rank == 3:
+    if is_of_groups(model):
         x = (columns[0], [[text for text in group if text] for group in columns[1]])
         x = x if family != "zero_shot" else (x[0], [[*dict.fromkeys(each)] for each in x[1]])
     if family == "mlm":

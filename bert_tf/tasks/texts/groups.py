@@ -37,7 +37,7 @@ class GroupModel(TaskModel):
     columns: ClassVar[tuple[TextColumn, GroupColumn]]
     # The attribute that holds the linear layer, by which checkpoints name its weights.
     head_name: ClassVar[str]
-    call_rank = ids_rank = 3
+    call_rank = 3
     # Whether each text of a group has a target, or the whole group.
     targets_of_pairs: ClassVar[bool] = False
 

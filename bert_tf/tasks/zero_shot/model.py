@@ -79,7 +79,6 @@ class ZeroShotClassifier(TextClassifier):
         GroupColumn("candidates", example=("delivery", "food", "service")),
     )
     trains = False
-    ids_rank = 3
     setting_names = ("max_length", "multi_label", "hypothesis_template")
     device_options = ("multi_label", "hypothesis_template", "abstain")
     answer_options = ("labels", *device_options)
