@@ -15,11 +15,14 @@ exclude_patterns = ["_*"]
 nitpicky = True
 # Classes behind public ones, which annotations name and the reference does not describe.
 nitpick_ignore = [
+    ("py:class", "bert_tf.asking.frozen.FrozenTask"),
+    ("py:class", "bert_tf.asking.record.Record"),
     ("py:class", "bert_tf.checkpoints.correspondence.Table"),
     ("py:class", "bert_tf.checkpoints.description.Description"),
     ("py:class", "bert_tf.checkpoints.tensors.Tensors"),
     ("py:class", "bert_tf.config.run.FinetuningRun"),
     ("py:class", "bert_tf.config.run.RunConfig"),
+    ("py:class", "bert_tf.config.train.LoraConfig"),
     ("py:class", "bert_tf.runs.run_folder.RunFolder"),
 ]
 # Quotes stay as they are typed.

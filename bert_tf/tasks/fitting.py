@@ -300,10 +300,11 @@ def evaluate(
         batch_size: rows of a batch (32).
         verbose: 0 shows no progress.
         steps: batches to take of a dataset.
-        sample_weight, callbacks, return_dict, **kwargs: as in Keras, for ids.
+        sample_weight, callbacks, return_dict: as in Keras, for ids.
         confidence: such as 0.95, adds `accuracy_low`, `accuracy_high` and so on: the interval that
             holds this share of the metric's values in 1,000 samples of the rows, drawn with
             replacement (percentile bootstrap).
+        **kwargs: as in Keras, for ids.
 
     Returns:
         On strings a dict of metrics, the same that `bert-tf evaluate` prints.

@@ -746,7 +746,8 @@ class TaskModel(EncoderModel):
         """What the answers depend on, as `bert-tf inspect` draws it.
 
         Args:
-            x, **columns: as for `predict`.
+            x: as for `predict`.
+            **columns: as for `predict`.
 
         Returns:
             For each row a `bert_tf.interpret.looks.Explanation`: `tokens`, their character

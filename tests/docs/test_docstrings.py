@@ -1,5 +1,8 @@
 """Docstrings show small inputs with their outputs, and the outputs are right."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests import doctests
@@ -45,3 +48,10 @@ def test_examples_are_right(path, tmp_path):
 @pytest.mark.parametrize("name", doctests.documented())
 def test_documented_functions_and_classes_have_an_example(name):
     assert doctests.has_example(name) != (name in EXCEPTIONS)
+
+
+def test_an_argument_with_stars_has_a_line_of_its_own():
+    # Sphinx would take the stars for bold text, and `make docs` fails.
+    sources = (Path(__file__).parents[2] / "bert_tf").rglob("*.py")
+    shared = re.compile(r"^ +\w+(, \w+)*, \*\*\w+: ", re.MULTILINE)
+    assert not [path for path in sources if shared.search(path.read_text(encoding="utf-8"))]
