@@ -1,10 +1,10 @@
 """Processes that keep the memory that they free, in huge pages.
 
-By default glibc gives large blocks back to the system as soon as they are freed, and every page of
-the next one is made anew. TensorFlow has a pool of its own. PyTorch has none on CPU, and its tuning
-guide advises to start it with another allocator. glibc's own, set to give nothing back, serves as
-well and is on every machine. Linux then also backs large blocks by huge pages, where it lets
-programs choose (`madvise`): each read of the weights misses fewer translations of addresses.
+By default glibc gives large blocks back to the system as soon as they are freed, and the system
+maps every page of the next block anew. TensorFlow has a pool of its own. PyTorch has none on CPU,
+and its tuning guide recommends another allocator. glibc's allocator, set to give nothing back,
+works as well and is on every machine. Where Linux lets programs choose (`madvise`), it then also
+backs large blocks with huge pages, so reads of the weights cause fewer misses of the TLB.
 """
 
 import os
@@ -20,5 +20,5 @@ KEEPS_MEMORY = {
 
 
 def environment(own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a process that is timed is started with: this one's, `KEEPS_MEMORY`, and its own."""
+    """The environment of a timed process: this process's, `KEEPS_MEMORY`, and `own`."""
     return os.environ | KEEPS_MEMORY | (own or {})

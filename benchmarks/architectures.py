@@ -3,10 +3,10 @@
     python -m benchmarks.architectures --rows 8 --length 128
 
 The blocks are `TransformerBlock` and `tests.encoder.modern_bert.ModernBlock`, at the width of
-BERT-base, with feed-forward layers that give both about the same number of weights. A call is
-compiled; the two take turns. The table has the median milliseconds of a call, forward and of a
-training step (forward, gradient of every weight), and the milliseconds per million weights of the
-blocks, ModernBERT's over BERT's. Less than 1 means that ModernBERT's blocks are faster.
+BERT-base, with feed-forward layers that give both about the same number of weights. Calls are
+compiled, and the two encoders take turns. The table has the median milliseconds of a forward call
+and of a training step (forward, gradient of every weight). Its last column is ModernBERT's time per
+weight of the blocks divided by BERT's: below 1, ModernBERT's blocks are faster.
 """
 
 import argparse

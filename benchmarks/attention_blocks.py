@@ -2,8 +2,8 @@
 
     python -m benchmarks.attention_blocks --precision float32
 
-A block is some heads of one row: two products and a softmax, in a loop that makes one pass at a
-time, so that only the scores of one block are in memory. The gradient computes the scores of a
+A block is some heads of one row. A loop computes two products and a softmax for one block after the
+other, so that only the scores of one block are in memory. The gradient computes the scores of a
 block again. The table has milliseconds of one layer's attention of BERT-base's shape, in turns.
 """
 
@@ -104,7 +104,7 @@ def _in_blocks(heads: int) -> Way:
 
 
 def _loop(function: Callable, blocks: Sequence[tf.Tensor], dtypes: Any) -> Any:
-    """What a function gives for each block, one after the other."""
+    """The results of a function for all blocks, computed one after the other."""
     return tf.map_fn(
         lambda i: function([each[i] for each in blocks]),
         tf.range(tf.shape(blocks[0])[0]),
@@ -127,7 +127,7 @@ def _step(way: Way, makes_gradient: bool) -> Callable[..., list[tf.Tensor]]:
 
 
 def _in_turns(steps: list[Callable[..., list[tf.Tensor]]], given: list[tf.Tensor]) -> list[float]:
-    """Seconds of a step of each, the median; all must give the same."""
+    """The median seconds of each step; all steps must give the same result."""
     first, *others = [step(*given) for step in steps]
     for other in others:
         for one, same in zip(first, other, strict=True):

@@ -11,8 +11,8 @@ other:
 - "none": each thread calls the signature by itself.
 
 Each way runs in a process of its own, which has the settings of the server and answers for ten
-seconds before the measurement. Every twentieth answer is compared with that of the text alone, to
-1e-5.
+seconds before the measurement. Every twentieth answer must equal the answer to the same text alone,
+to within 1e-5.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def _tensorflow(model: Any, wait: str) -> Callable[[str], Answer]:
 def _asked(
     ask: Callable[[str], Answer], texts: list[str], expected: list[Answer], seconds: float
 ) -> dict[str, float]:
-    """What the threads found in so many seconds."""
+    """The rate, latencies, peak memory and number of wrong answers over `seconds` seconds."""
     times: list[float] = []
     wrong: list[int] = []
     start = time.perf_counter()

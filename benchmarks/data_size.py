@@ -5,15 +5,15 @@
 
 --rows: a classifier's training rows are read, tokenized and batched, in four ways: as JSON lines,
 in memory; as Parquet, in memory; as Parquet into the cache that runs use; and from that cache.
-Rows a second are of reading, checking and tokenizing, and of the fingerprint that names the
-cache. Memory is what the process has more than after its imports: "own" is its own (RssAnon),
-"mapped" the pages of files that are mapped, which the system takes back when it needs them.
+Rows a second include reading, checking and tokenizing, and the fingerprint that names the cache.
+Memory is the increase since the imports: "own" is anonymous memory (RssAnon), "mapped" is pages of
+mapped files, which the system takes back when it needs them.
 
---gigabytes: a corpus of such a size is written and tokenized into shards. A line for each tenth
+--gigabytes: a corpus of this size is written and tokenized into shards. A line for each tenth
 shows tokens a second, cores used, and the peak of memory so far.
 
-Texts are of made words of two or three syllables, as frequent as by Zipf's law. Every measurement
-is a process of its own.
+Texts are made-up words of two or three syllables, with frequencies that follow Zipf's law. Every
+measurement is a process of its own.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from bert_tf.cli import command
 
 _SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 _WAYS = ("jsonl", "parquet", "parquet to cache", "from cache")
-# Batches that are read after tokenizing, of so many rows.
+# The number of batches that are read after tokenizing, and the rows of each.
 _BATCHES, _BATCH = 300, 32
 _WRITTEN = 10_000
 
@@ -91,7 +91,7 @@ def words(count: int = 20_000) -> list[str]:
 
 
 def texts(seed: int, lengths: tuple[int, int] = (6, 34)) -> Iterator[str]:
-    """Endless texts of so many words."""
+    """Endless texts; `lengths` are the least number of words, and one more than the most."""
     random, known = np.random.default_rng(seed), np.array(words())
     shares = 1 / np.arange(1, len(known) + 1)
     shares /= shares.sum()
@@ -110,7 +110,7 @@ def _write_vocabulary(folder: Path) -> Path:
 
 
 def write_rows(folder: Path, rows: int) -> None:
-    """The rows as Parquet and as JSON lines, and the vocabulary."""
+    """Writes the rows as Parquet and as JSON lines, and the vocabulary."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -160,7 +160,7 @@ class _Sampled(threading.Thread):
 
 
 def measure(folder: Path, way: str) -> dict[str, float]:
-    """Seconds until the rows are tokenized, seconds of batches, and memory, in bytes."""
+    """Seconds until the rows are tokenized, seconds to read the batches, and bytes of memory."""
     os.environ["HF_HOME"] = str(folder / "hf")
     os.environ["BERT_TF_CACHE"] = str(folder / "cache")
     import bert_tf
@@ -182,7 +182,7 @@ def measure(folder: Path, way: str) -> dict[str, float]:
         }
     )
     task = registry.family("classification").task_class()(config)
-    tokenizer.tokenize(["once"])  # is traced
+    tokenizer.tokenize(["once"])  # traces the function
     with _Sampled() as memory:
         began = time.monotonic()
         rows = task.training_rows()
@@ -203,7 +203,7 @@ def measure(folder: Path, way: str) -> dict[str, float]:
 
 
 def write_corpus(folder: Path, gigabytes: float) -> None:
-    """Files of a tenth of the corpus each, one sentence a line."""
+    """Writes ten files, each a tenth of the corpus, with one sentence a line."""
     _write_vocabulary(folder.parent)
     source = texts(0)
     for number in range(10):

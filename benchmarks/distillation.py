@@ -6,10 +6,10 @@
 
 For each seed, the checkpoint is fine-tuned as the YAML file says: the teacher. For each number of
 layers, a student that starts from layers of the teacher is trained in several ways, with the same
-data, epochs and seed: on the labels alone, on the teacher's outputs as well, and on relations or
-hidden states besides. Each run is a run folder in `--out`; started again with the same arguments,
-the script does the rest. The table has mean and standard deviation over the seeds of the metric
-that decides, on the dev file.
+data, epochs and seed: on the labels alone, also on the teacher's outputs, and also on its relations
+or its hidden states. Each run is a run folder in `--out`; started again with the same arguments,
+the script does what is left. The table has mean and standard deviation over the seeds of the task's
+main metric, on the dev file.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks import registry
 
-# What a student learns besides the labels; None is nothing.
+# The distillation settings of each way; None trains on the labels alone.
 WAYS: dict[str, dict[str, float] | None] = {
     "labels alone": None,
     "soft targets": {},
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Trains all models, and prints what each kept of its teacher."""
+    """Trains all models, and prints how much of its teacher's score each student keeps."""
     changes = [*arguments.set, f"init.checkpoint={arguments.checkpoint.absolute()}"]
     first = load_config_for("benchmarks.distillation", FinetuningRun, arguments.config, changes)
     if first.searched:
@@ -83,9 +83,9 @@ class Plan:
     """The runs of one seed.
 
     Args:
-        config: that of the teacher.
+        config: the teacher's configuration.
         folder: where the runs are.
-        seed: of all runs.
+        seed: the seed of all runs.
     """
 
     def __init__(self, config: FinetuningRun, folder: Path, seed: int):
@@ -110,7 +110,7 @@ class Plan:
         return self._metrics(name, changes)
 
     def _metrics(self, name: str, changes: dict[str, Any]) -> dict[str, float]:
-        """The metrics of a run, which is trained unless that was done."""
+        """The metrics of a run; trains it unless that is done."""
         done = self._folder / name / "metrics.json"
         if done.exists():
             return json.loads(done.read_text())
@@ -135,7 +135,7 @@ def table(scores: dict[tuple[str, str], list[float]], metric: str) -> Table:
 
 
 def _in_words(values: Sequence[float], digits: int) -> str:
-    """Mean and standard deviation, where there is more than one value."""
+    """The mean, with the standard deviation if there is more than one value."""
     mean = f"{statistics.fmean(values):.{digits}f}"
     return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
 

@@ -74,7 +74,7 @@ def measure(arguments: argparse.Namespace) -> None:
     perplexity = {"as it is": metrics["perplexity_before"], "adapted": metrics["perplexity"]}
 
     def drawn(first: bool) -> list[tuple[str, str]]:
-        """Passages of the first nine tenths of the books, or of the last, with their books."""
+        """Passages with their books: of the first nine tenths of each book, or of the last."""
         source, rows = random.Random(1), []
         for name, each in cut.items():
             at = len(each) * 9 // 10

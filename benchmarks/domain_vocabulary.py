@@ -2,16 +2,16 @@
 
     python -m benchmarks.domain_vocabulary --checkpoint FOLDER --novels FOLDER --out DIR
 
-The domain is a folder of novels, one file a book. The last tenth of each book is held out. Both
-vocabularies train on the same passages for as many updates, from the same checkpoint and with the
-same settings; a masked language model's head is new where the checkpoint has none. Then three
-figures are of the held-out tenths:
+The domain is a folder of novels, one file a book. The last tenth of each book is held out. A
+model with each vocabulary trains on the same passages for the same number of updates, from the same
+checkpoint and with the same settings. If the checkpoint has no masked-LM head, the model gets a new
+one. Then three figures are measured on the held-out tenths:
 
 - pieces per word;
 - masked-LM perplexity per word: in passages, 15 % of the words are hidden with all of their pieces,
   the same words for both vocabularies. The perplexity is exp(the sum of the hidden
-  pieces' negative log probabilities / the number of hidden words). The number of pieces of a hidden
-  word can be seen, which helps the vocabulary that cuts more;
+  pieces' negative log probabilities / the number of hidden words). The model sees how
+  many pieces a hidden word has, which helps the vocabulary that splits words into more pieces;
 - the accuracy of a classifier that names the book of a passage, fine-tuned from the trained model.
 
 The results are written to DIR/results.json after each step. No times are measured.
@@ -36,7 +36,7 @@ _EVALUATED_ROWS = 16
 
 
 def passages(text: str, words: int) -> list[str]:
-    """The text in passages of so many words.
+    """The text, cut into passages of `words` words.
 
     >>> passages("the cat sat. it ran", 2)
     ['the cat', 'sat. it']
@@ -85,7 +85,7 @@ def perplexity_per_word(model, texts: Sequence[str]) -> float:
 
 
 def measure(arguments: argparse.Namespace) -> None:
-    """Trains and measures both, and writes the results."""
+    """Trains and measures with both vocabularies, and writes the results."""
     import keras
 
     import bert_tf
@@ -99,7 +99,7 @@ def measure(arguments: argparse.Namespace) -> None:
     held_out = {name: each[len(each) * 9 // 10 :] for name, each in cut.items()}
 
     def drawn(parts: dict[str, list[str]], number: int) -> list[tuple[str, str]]:
-        """So many passages, as many of each book, with the names of their books."""
+        """`number` passages with the names of their books, equally many of each book."""
         source = random.Random(1)
         each = -(-number // len(parts))
         rows = [(text, name) for name in parts for text in source.sample(parts[name], each)]

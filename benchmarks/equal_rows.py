@@ -3,9 +3,9 @@
     python -m benchmarks.equal_rows
 
 Exports models of BERT-base's shape with random weights twice: as they are, and without the
-operations that find equal rows. Both answer in turns, in one process, the same texts, no two of
-which are equal. A row gives the median of each in milliseconds, their ratio, and how long it
-takes to find that so many rows of 64 tokens are different.
+operations that find equal rows. Both answer the same texts, in turns and in one process; no two of
+the texts are equal. A row gives the median milliseconds of each export, their ratio, and how long
+it takes to find that this many rows of 64 tokens are all different.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from rich.table import Table
 
 from bert_tf.cli.command import module_parser, run
 
-# The modules that use what finds equal rows.
+# The modules that use the functions that find equal rows.
 _USERS = (
     "tasks.task_model",
     "tasks.texts.groups",
@@ -127,7 +127,7 @@ def _without_equal_rows() -> Iterator[None]:
 def _medians(
     ways: list[Callable[[Any], Any]], request: Mapping[str, Any], rounds: int
 ) -> list[float]:
-    """The median seconds of an answer in each way, which take turns."""
+    """The median seconds of an answer in each way; the ways take turns."""
     seconds: list[list[float]] = [[] for _ in ways]
     for number in range(rounds + 3):
         places = range(len(ways)) if number % 2 else reversed(range(len(ways)))

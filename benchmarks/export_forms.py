@@ -76,7 +76,7 @@ def _measure(arguments: argparse.Namespace) -> None:
 
 
 def _prepare(settings: dict[str, Any]) -> Job:
-    """One form in its process."""
+    """Prepares the job of one form, in a process of its own."""
     import tensorflow as tf
 
     from benchmarks.speed.inputs import full_batch

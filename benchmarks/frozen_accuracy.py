@@ -1,8 +1,8 @@
-"""What exports in other precisions cost in accuracy: dev data of finished runs, asked as strings.
+"""How much accuracy exports in other precisions lose: dev data of finished runs, as strings.
 
     python -m benchmarks.frozen_accuracy RUN [RUN …]
 
-For runs of any task but pre-training, on the dev data that they were evaluated on; for MNLI that is
+For runs of any task but pre-training, on the dev data that they were evaluated on; for MNLI, on
 the matched part. Each run is exported plain and frozen, in float32 and bfloat16, by a process of
 its own, as TensorFlow does not give back the memory of what it has loaded. The metric is the one
 that selects the best of several such runs, in percent, next to that of the run's `metrics.json`.
@@ -43,20 +43,20 @@ EXPORTS = {
     "frozen bfloat16": {"freeze": True, "precision": "bfloat16"},
 }
 _BATCH = 32
-# Of an export's inputs by name, a value for every row: a text, or a list of texts.
+# The name of an export's input -> a value for every row: a text, or a list of texts.
 Inputs = dict[str, list]
-# What an export gave for each batch.
+# An export's output for each batch.
 Outputs = list[np.ndarray]
 
 
 class Asked(NamedTuple):
-    """How exports of a task are asked.
+    """How to query the exports of a task.
 
     Attributes:
         signature: its name.
         output: name of the output that is scored.
-        inputs: of a task, one of its files, and what the task read of it.
-        score: metrics of the outputs, given the task, its model and what it read.
+        inputs: gives the inputs, from a task, one of its files, and the rows read from the file.
+        score: gives the metrics of the outputs, from the task, its model, the rows and the outputs.
     """
 
     signature: str
@@ -90,7 +90,7 @@ def _compare(path: Path) -> list[str]:
     asked, file = ASKED[run.config.task], next(iter(task.files("dev").values()))
     dev = task.read(file)
     inputs = asked.inputs(task, file, dev)
-    # Those of SQuAD are in percent already.
+    # SQuAD's metrics are in percent already.
     scale = 1 if run.config.task == "question_answering" else 100
     scores = []
     with concurrent.futures.ProcessPoolExecutor(
@@ -108,7 +108,7 @@ def _compare(path: Path) -> list[str]:
 def answers(
     path: Path, options: dict[str, Any], signature: str, output: str, inputs: Inputs
 ) -> Outputs:
-    """What an export of the run at `path` answers; see `Asked` and `export_run`."""
+    """The outputs of an export of the run at `path`; see `Asked` and `export_run`."""
     rows = len(next(iter(inputs.values())))
     with tempfile.TemporaryDirectory() as folder:
         saved = export_run(path, Path(folder) / "model", **options)
@@ -139,12 +139,12 @@ def _words(task: Task, file: Path, dev: Columns) -> Inputs:
 def _predictions_score(
     task: Task, model: TaskModel, dev: Any, outputs: Outputs
 ) -> dict[str, float]:
-    """Of numbers, or of probabilities in the place of logits: the largest is the same."""
+    """The metrics of numbers or of probabilities; these have the arg max of the logits."""
     return task.score(model, np.concatenate(outputs), dev)
 
 
 def _labels_score(task: Task, model: TaskModel, dev: Columns, outputs: Outputs) -> dict[str, float]:
-    """Of the labels of words, bytes [batch, longest] each."""
+    """The metrics of the labels of words; each output is bytes [batch, longest]."""
     rows = [row for batch in outputs for row in batch]
     labels = [
         task.labels.index(label.decode())
@@ -162,7 +162,7 @@ def _answers_score(
     by_id = dict(zip(given, texts, strict=True))
     if not task.data.unanswerable:
         return answer_metrics(given, by_id)
-    # What other thresholds would give is not asked: those are for the odds, which are not served.
+    # Other thresholds are not scored: they need the odds, which exports do not give.
     return answer_or_none_metrics(given, by_id, by_id, dict.fromkeys(by_id, 0.0))
 
 

@@ -3,9 +3,9 @@
     python -m benchmarks.growth --out growth.png
     python -m benchmarks.growth --precisions float32 --peers pytorch --out growth.png
 
-Token ids to the last layer, without padding, each contestant in a process of its own, in turns. The
-tables give the median milliseconds of a step; what is not varied is 8 rows of 128 tokens and the
-shape of BERT-base.
+Contestants compute the last layer from token ids without padding, each in a process of its own, in
+turns. The tables give the median milliseconds of a step. One of rows, tokens and shape varies; the
+others stay at 8 rows, 128 tokens and the shape of BERT-base.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _BATCH, _LENGTH, _SHAPE = 8, 128, "base"
 # A choice of `--axes` -> what is varied.
 AXES = {"rows": "rows", "tokens": "tokens of a row", "weights": "million weights of the blocks"}
 
-# Contestant -> (what is varied, milliseconds) of each point.
+# Contestant -> (varied value, milliseconds) of each point.
 Curves = dict[str, list[tuple[float, float]]]
 
 

@@ -77,7 +77,7 @@ def searched(model: Any, asked: Sequence[tuple[str, str]], contexts: Iterable[st
 
 
 def measure(arguments: argparse.Namespace) -> None:
-    """Trains and measures both, and prints the table."""
+    """Trains and measures in each way, and prints the table."""
     import keras
 
     import bert_tf

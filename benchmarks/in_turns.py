@@ -14,7 +14,7 @@ def medians(
         steps: what is timed, in this order.
         rounds: timed turns of each.
         calls: how often a step is called in a turn.
-        warm_up: turns of each before, which are not timed.
+        warm_up: turns of each step before the timed ones.
     """
     seconds: list[list[float]] = [[] for _ in steps]
     for number in range(warm_up + rounds):

@@ -101,7 +101,7 @@ def _measured(
     rows: Sequence[Mapping[str, np.ndarray]],
     openvino: bool,
 ) -> dict[str, list[str]]:
-    """For each of `served`, and of OpenVINO's: rows a second of each shape, and the error."""
+    """For each of `served`, and for OpenVINO: rows a second of each shape, and the error."""
     makers: dict[str, Steps] = {kind: _of_export(each) for kind, each in served.items()}
     if openvino:
         with tempfile.TemporaryDirectory() as folder:
@@ -159,7 +159,7 @@ def _of_openvino(
             model_type=nncf.ModelType.TRANSFORMER,
             subset_size=len(rows),
         )
-    precision = "float32" if kind == "int8" else kind  # of what is not in integers
+    precision = "float32" if kind == "int8" else kind  # of operations not in integers
     answer = compiled(network, precision, len(os.sched_getaffinity(0)))
 
     def make(given: Mapping[str, np.ndarray]) -> Step:

@@ -10,12 +10,12 @@ from bert_tf.errors import UserError
 def check(
     path: str | os.PathLike, measured_with: Mapping[str, Any], asked: Mapping[str, Any]
 ) -> None:
-    """Refuses a result of other settings.
+    """Refuses a kept result that was measured with other settings.
 
     Args:
-        path: where it is kept.
+        path: where the result is kept.
         measured_with: its settings, of JSON's types.
-        asked: those of now.
+        asked: the settings of this call.
 
     Raises:
         UserError: they differ.

@@ -2,10 +2,10 @@
 
     python -m benchmarks.kernels --precision bfloat16
 
-LayerNorm as one operation: TensorFlow makes `_MklLayerNorm` of a batch normalization in which each
-token is a channel, as Keras 2 wrote it. The turn from tokens to heads with eight bytes moved at a
-time: of bfloat16 that is four numbers, and the last axis, which stays the last, has 64. The table
-has microseconds of a call for several numbers of tokens, in turns, ours first.
+The first is LayerNorm as one operation: TensorFlow makes `_MklLayerNorm` of a batch normalization
+in which each token is a channel, as Keras 2 wrote it. The second transposes tokens to heads, and
+moves eight bytes at a time: four numbers of bfloat16, of the 64 in the last axis, which stays last.
+The table has microseconds of a call for several numbers of tokens, in turns, ours first.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _one_operation(layer: LayerNorm, x: tf.Tensor, residual: tf.Tensor) -> tf.Tensor:
-    """What `layer` computes of tokens [tokens, hidden]."""
+    """The output of `layer` for tokens [tokens, hidden], as one operation."""
     x = tf.cast(x, tf.float32) + tf.cast(residual, tf.float32)
     shape, empty = tf.shape(x), tf.constant([], tf.float32)
     normalized = tf.raw_ops.FusedBatchNormV3(
@@ -88,7 +88,7 @@ def _heads(rows: tf.Tensor) -> tf.Tensor:
 
 
 def _heads_in_words(rows: tf.Tensor) -> tf.Tensor:
-    """The same numbers as `_heads`."""
+    """The same result as `_heads`, moved in words of eight bytes."""
     size = _HIDDEN // _HEADS
     together = 8 // rows.dtype.size
     words = tf.bitcast(tf.reshape(rows, [-1, 3, _HEADS, size // together, together]), tf.int64)
@@ -97,7 +97,7 @@ def _heads_in_words(rows: tf.Tensor) -> tf.Tensor:
 
 
 def _in_turns(ways: tuple[Way, Way], x: tf.Tensor) -> list[float]:
-    """Microseconds of a call of each, which must give the same."""
+    """Microseconds of a call of each way; both must give the same result."""
     one, other = (tf.cast(way(x), tf.float32) for way in ways)
     tf.debugging.assert_near(one, other, rtol=0.02, atol=0.02)
     repeated = [_repeated(way, x) for way in ways]
@@ -106,11 +106,11 @@ def _in_turns(ways: tuple[Way, Way], x: tf.Tensor) -> list[float]:
 
 
 def _repeated(way: Way, x: tf.Tensor) -> Callable[..., tf.Tensor]:
-    """Many calls in one graph, each of an input of its own, for any number of tokens."""
+    """Many calls in one graph, each with an input of its own, for any number of tokens."""
 
     def calls(*inputs: tf.Tensor) -> tf.Tensor:
-        # Of each result one number is looked at, so that none can be left out. The inputs may all
-        # be one tensor: the graph does not know, and computes each.
+        # The graph reads one number of each result, so that no call can be left out. All inputs may
+        # be the same tensor: the graph does not know this, and computes each call.
         return tf.add_n([tf.reshape(way(each), [-1])[0] for each in inputs])
 
     specs = [tf.TensorSpec([None, x.shape[1]], x.dtype)] * _REPEATED

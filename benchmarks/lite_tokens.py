@@ -5,8 +5,8 @@
 `--data` is a folder with vocabularies in `vocab/` and, as far as they are there, corpora; the texts
 are those of `benchmarks.tokenizer_reference`. Every text is compared cased and lower-cased with
 every vocabulary, ids and ranges. The same is counted for tf-text's own normalizer in front of the
-same WordPiece op, ids only. A mismatch has an explanation if it is one of the two rules that
-`bert_tf.text.lite_tokenizer` leaves out; the exit code is 1 if any has none.
+same WordPiece op, ids only. A mismatch is explained if its cause is one of the two rules that
+`bert_tf.text.lite_tokenizer` leaves out. The exit code is 1 if any mismatch is not explained.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> int:
     """Compares all texts for every vocabulary and prints a table.
 
     Returns:
-        The exit code, see `bert_tf.cli.command`; 1 if a mismatch has no explanation.
+        The exit code, see `bert_tf.cli.command`; 1 if a mismatch is not explained.
     """
     parser = command.module_parser("benchmarks.lite_tokens", __doc__)
     parser.add_argument(
@@ -106,7 +106,7 @@ def _traced(function: Callable) -> Callable:
 def _compare(
     texts: Iterator[str | bytes], contenders: list[_Contenders]
 ) -> tuple[int, Counter[str]]:
-    """The number of texts, and that of mismatches by their columns."""
+    """The number of texts, and the number of mismatches for each column."""
     total, counts = 0, Counter[str]()
     while batch := [*itertools.islice(texts, _BATCH)]:
         total += len(batch)
@@ -155,7 +155,7 @@ def _differs_alone(contenders: _Contenders, text: str | bytes) -> bool:
 
 
 def _cause(text: str | bytes) -> str:
-    """The rule that is left out, as far as the text can be the reason."""
+    """The left-out rule that can apply to the text; `_OTHER` if there is none."""
     text = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
     found = characters.cleaning_table(lower_case=True).lookup(tf.constant([*map(ord, text)]))
     if tf.reduce_any(found.has(characters.LASTING_MARK)):

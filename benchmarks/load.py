@@ -1,9 +1,9 @@
-"""An export asked by many threads at once: answers as alone, flat memory, requests a second.
+"""An export under many threads at once: answers as alone, flat memory, requests a second.
 
     python -m benchmarks.load saved_models/reviews --minutes 10 --threads 16
 
-First each request is answered alone. Then the threads ask them in random order, and every answer is
-compared with that. The exit code is 1 where one differed. Needs only what a server needs:
+First each request is answered alone. Then the threads send them in random order, and every answer
+is compared with the first one. The exit code is 1 if one differs. Needs only what a server needs:
 `tensorflow` and `tensorflow_text`.
 """
 
@@ -74,7 +74,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def make_requests(ask: Callable, count: int, rows: int, words: int) -> list[dict[str, tf.Tensor]]:
-    """Random texts for every input of a signature, which all take strings."""
+    """Random texts for every input of a signature; all inputs take strings."""
     source = random.Random(0)
     _, inputs = ask.structured_input_signature
 
@@ -104,7 +104,7 @@ def bombard(
     alone: list[Answers],
     arguments: argparse.Namespace,
 ) -> tuple[list[int], int, list[float]]:
-    """The numbers of the requests that were asked, how many answers differ, memory over time."""
+    """The numbers of the requests that were sent, how many answers differ, memory over time."""
     end = time.monotonic() + arguments.minutes * 60
     asked: list[list[int]] = [[] for _ in range(arguments.threads)]
     wrong = [0] * arguments.threads

@@ -5,7 +5,7 @@
 Two tasks, each with every way of `long_text` and every seed, from the same checkpoint:
 
 - `authors`: which author wrote an excerpt. Files are called Author_Title_Year.txt. Of each author
-  with two novels or more, the oldest is trained on, and the next one is asked about.
+  with two novels or more, the oldest novel is for training, and the next one for evaluation.
 - `made`: random words of the vocabulary, the last ten of which are the label. Only a model that
   reads the end of a text can learn it.
 
@@ -36,7 +36,7 @@ WAYS = {
     },
 }
 _LABELS = ("good", "bad")
-# Texts with their labels, to train on and to ask about.
+# Texts with their labels, for training or for evaluation.
 Rows = list[tuple[str, str]]
 
 

@@ -100,7 +100,7 @@ def ours(
     steps: int,
     start: Path,
 ) -> tuple[PreTrainer, list[float]]:
-    """The model after `fit` from the peer's checkpoint `start` on, and the loss of every step."""
+    """The model after `fit`, which begins at the peer's `start`, and the loss of every step."""
     model = filled(config, start)
     model.compile(AdamW(schedule, WEIGHT_DECAY, clip_norm=CLIP_NORM))
     return model, fit(model, data.dataset(), steps)
@@ -134,7 +134,7 @@ def hugging_face(
     start: Path,
     end: Path,
 ) -> list[float]:
-    """The loss of every step; the weights go to `start` before the first, to `end` at last."""
+    """The loss of every step; writes the weights to `start` at first and to `end` at last."""
     import torch
     import transformers
 
@@ -206,7 +206,7 @@ def _loss(model: Any, batch: dict[str, Any]) -> Any:
 
 
 def _batches(data: ShardData, steps: int) -> Iterator[dict[str, np.ndarray]]:
-    """Inputs and targets of each step, in one."""
+    """Inputs and targets of each step, in one dictionary."""
     for inputs, targets in data.dataset().take(steps).as_numpy_iterator():
         yield inputs | targets
 

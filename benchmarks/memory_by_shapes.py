@@ -5,7 +5,7 @@
 Batches of 1 to 32 texts of 1 to 150 words are answered as `bert-tf predict` answers them. oneDNN
 compiles kernels for each shape of a product, and TensorFlow keeps up to 1,024 of each kind for each
 inter-op thread: `MklPrimitiveFactory` in `tensorflow/core/util/mkl_util.h`. The table shows how the
-memory grows until they are there. Each of the two settings has a process of its own.
+memory grows until these kernels exist. Each of the two settings has a process of its own.
 """
 
 import argparse

@@ -4,8 +4,8 @@
     python -m benchmarks.memory_growth --preset bert-base-uncased --kinds keras saved_model plain
 
 A model is opened, used and dropped again and again; each kind has a process of its own. The table
-shows what a round adds to the process's resident memory, by a line through the rounds after the
-first fifth. "plain" is what TensorFlow itself does with the same SavedModel, without bert_tf;
+shows what a round adds to the process's resident memory: the slope of a line through the rounds
+after the first fifth. "plain" loads the same SavedModel with TensorFlow alone, without bert_tf;
 "plain_fit" is a Keras model of dense layers. Weights are random.
 """
 

@@ -5,11 +5,11 @@
 
 "Hugging Face" compares with `BertForPreTraining` (needs torch and transformers, the extra `bench`):
 every layer's output, the pooled output, both heads' logits, the loss, and all gradients relative to
-the largest element of each; and, with both in bfloat16, the error against one's own float32, ours
+the largest element of each. In bfloat16 it compares each side's error against its own float32, ours
 divided by theirs: the largest over all layers and the pooled output, the largest over all logits,
 and the largest ratio of root mean squares of any layer, the pooled output and the logits together.
 "An export" compares the layers and the pooled output of the form that an export computes, in both
-precisions, with Hugging Face's; there every layer must be at most as far off as theirs in bfloat16.
+precisions, with Hugging Face's. In bfloat16 each layer's error must be at most that of theirs.
 "Model Garden" compares with `BertEncoderV2` (tf-models-official): every layer's output and the
 pooled output.
 
@@ -137,7 +137,7 @@ def batch() -> dict[str, np.ndarray]:
         "masked_lm_positions": positions.astype(np.int32),
         "masked_lm_ids": random.randint(1, VOCABULARY, positions.shape).astype(np.int32),
         "masked_lm_weights": weights.astype(np.float32),
-        # Not as many of either: the gradient of a bias would be what is left of large terms.
+        # Not equally many 0 and 1: a bias's gradient would be a small remainder of large terms.
         "next_sentence_labels": np.array([0, 0, 1, 0, 0, 0], np.int32),
     }
 
@@ -172,7 +172,7 @@ def hugging_face(config: EncoderConfig, layout: str) -> Found:
         mixed, _, _ = _our_outputs(checkpoint, layout, "mixed_bfloat16")
     errors, their_errors = _largest(mixed, ours), _largest(rounded, exact)
     found |= {BFLOAT16 + what: errors[what] / their_errors[what] for what in errors}
-    # A dozen numbers, as the logits of next sentence are, have no mean to speak of by themselves.
+    # The dozen next-sentence logits alone are too few for a mean; they join the masked-LM ones.
     four = (_with_joint_logits(outputs) for outputs in (mixed, ours, rounded, exact))
     found[ROOT_MEAN_SQUARE] = max(
         _root_mean_square(m, o) / _root_mean_square(r, e) for m, o, r, e in zip(*four, strict=True)
@@ -181,7 +181,7 @@ def hugging_face(config: EncoderConfig, layout: str) -> Found:
 
 
 def an_export(config: EncoderConfig, layout: str) -> Found:
-    """The same of the encoder as an export computes it."""
+    """The largest differences of the encoder, as an export computes it, from Hugging Face's."""
     import torch
 
     peer = _torch_peer(config)
@@ -196,7 +196,7 @@ def an_export(config: EncoderConfig, layout: str) -> Found:
         encoder = Encoder(checkpoint.encoder, layout=layout)
         checkpoint.fill(encoder)
     ours, mixed = (_served_outputs(encoder, precision) for precision in ("float32", "bfloat16"))
-    # Both are compared with the exact numbers, as both precisions of ours are forms of their own.
+    # All are compared with the exact outputs, as each precision of an export is a form of its own.
     return {
         OUTPUTS: max(map(_difference, ours, exact)),
         ROOT_MEAN_SQUARE: max(
@@ -273,7 +273,7 @@ def _torch_outputs(peer: Any) -> tuple[list[np.ndarray], Any]:
 def _our_outputs(
     checkpoint: reading.Checkpoint, layout: str, dtype: str
 ) -> tuple[list[np.ndarray], float, dict[str, np.ndarray]]:
-    """The same of ours, and in float32 the gradient of each weight by its name."""
+    """Our outputs and loss, and in float32 the gradient of each weight by its name."""
     model = PreTrainer(Encoder(checkpoint.encoder, layout=layout, dtype=dtype))
     checkpoint.fill(model)
     data = {name: tf.constant(value) for name, value in batch().items()}

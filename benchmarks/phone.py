@@ -2,11 +2,11 @@
 
     python -m benchmarks.phone RUN [RUN …] --out DIR
 
-For finished fine-tuned runs. Ranges of numbers are found on rows of the training file. A row of the
-dev file is computed at a time: LiteRT and ONNX Runtime are given ids, a SavedModel strings, which
-it tokenizes. ONNX Runtime has the weights through transformers, with dynamic int8 as its own tool
-makes it, and is measured on runs of classification. The runtimes take turns, each with all cores.
-The files and `phone.json` are written to DIR; files that are there are used again.
+For finished fine-tuned runs. Rows of the training file decide the ranges of numbers. Each runtime
+computes one row of the dev file at a time: LiteRT and ONNX Runtime get ids, and a SavedModel gets
+strings, which it tokenizes. ONNX Runtime, only for classification, reads the weights through
+transformers; its own tool makes the dynamic int8. The runtimes take turns, each with all cores. The
+files and `phone.json` are written to DIR; files that are there are used again.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
 from bert_tf.runs.shrinking import Call, asked_of, ids_of, megabytes, milliseconds
 
-# Rows for ranges of numbers, and rows whose time is taken.
+# The number of rows that decide the ranges of numbers, and of rows that are timed.
 _CALIBRATION, _TIMED = 300, 100
 _LENGTHS = (16, 32, 64, 128, 256, 384, 512)
 _LITE = {
@@ -110,7 +110,7 @@ def _measure(path: Path, out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _onnx(model: Any, out: Path, rows: Any) -> dict[str, tuple[Path, Call]]:
-    """ONNX Runtime in float32 and in dynamic int8: the file, and what computes a row."""
+    """ONNX Runtime in float32 and in dynamic int8: the file, and a function for a row."""
     import onnxruntime
     import torch
     import transformers

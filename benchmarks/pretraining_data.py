@@ -5,8 +5,8 @@
     python -m benchmarks.pretraining_data --text shared/data/novels --vocab vocab.txt --memory
 
 --text is a file or a folder of running text, one document a file. Every measurement is a process of
-its own. Speeds are per second of processor time (user and system, all threads), which is what a
-second of one core is, and which other programs on the machine hardly change; imports are left out.
+its own. Speeds are per second of processor time (user and system, all threads): seconds of one
+core. Other programs on the machine hardly change this time. Imports are left out.
 
 * The reference, run as it is, tokenizes once and writes `--dupe-factor` examples of everything.
 * "from text" is our way to the same number of examples: token shards are written, and epochs of
@@ -162,7 +162,7 @@ def read_epochs(shards: Path, batch_size: int, epochs: int) -> dict[str, float]:
     started = time.process_time()
     data = ShardData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
     steps = data.steps_per_epoch * epochs
-    # Counted by TensorFlow, as `fit` takes them in a graph too.
+    # TensorFlow counts the batches, as `fit` also takes them in a graph.
     data.dataset().take(steps).reduce(np.int64(0), lambda count, _: count + 1)
     return {
         "examples": steps * batch_size,

@@ -1,17 +1,17 @@
 """What pre-training examples are like: ours compared with those of google-research's builder.
 
-Both are made of the same text, one sentence a line and a blank line between documents, with the
+Both are made from the same text, one sentence a line and a blank line between documents, with the
 same vocabulary (uncased) and the reference's defaults: 128 tokens, 20 predictions, 15% masked, 10%
-of the documents cut short. The reference's come first:
+of the documents cut short. Make the reference's examples first:
 
     python -m benchmarks.reference_builder PATH/TO/bert --input_file=text.txt \
         --vocab_file=vocab.txt --output_file=reference.tfrecord --dupe_factor=10
     python -m benchmarks.pretraining_distributions --text text.txt --vocab vocab.txt \
         --reference-records reference.tfrecord --dupe-factor 10
 
-`--write-text WIKITEXT` makes such a text of a WikiText file first. Examples of one document are
-alike (all are short, or none), so that a standard error cannot be had from their number; it is
-measured as the spread between passes over the corpus, of which ours are made with one seed each.
+`--write-text WIKITEXT` makes such a text from a WikiText file first. Examples of one document are
+alike (all are short, or none), so their number gives no standard error. The standard error is the
+spread between our passes over the corpus, each made with a seed of its own.
 """
 
 import argparse

@@ -3,11 +3,11 @@
     python -m benchmarks.real_checkpoint --checkpoint FOLDER [--transformers]
 
 Every format is written from the checkpoint, read, and written as bert_tf's again: a row says
-whether each weight has the same bits, whether the outputs for a few sentences do, and what it takes
-to write and to read. With --transformers (where torch and transformers are installed) the
-checkpoint, if it is a Hugging Face folder, and what is converted to Hugging Face's format are also
-loaded there: a row says which weights it missed or did not expect, and the largest difference of
-token ids, token vectors and mean-pooled embeddings (of length 1) from ours.
+whether each weight has the same bits, whether the outputs for a few sentences do, and how long it
+takes to write and to read. With --transformers (where torch and transformers are installed),
+transformers also loads the checkpoint, if it is a Hugging Face folder, and the folder converted to
+Hugging Face's format: a row says how many weights it missed or did not expect, and the largest
+difference of token ids, token vectors and mean-pooled embeddings (of length 1) from ours.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def beside_transformers(expected: Outputs, folders: dict[str, Path]) -> Table:
 
 
 def timed(work: Callable, *arguments: object) -> float:
-    """Seconds that `work(*arguments)` takes; what it says is not shown."""
+    """Seconds that `work(*arguments)` takes; its output is not shown."""
     start = time.perf_counter()
     with contextlib.redirect_stderr(io.StringIO()):
         work(*arguments)

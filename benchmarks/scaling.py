@@ -1,12 +1,12 @@
-"""What the input side asks of 1 to 1,024 workers over a corpus of the paper's size, by simulation.
+"""What the input pipeline costs 1 to 1,024 workers on a corpus of the paper's size, by simulation.
 
     python -m benchmarks.scaling
     python -m benchmarks.scaling --words 800e6 --workers 1 8 64
 
 No text is read: shards have the sizes that `bert-tf pretrain-data` gives them, and `order`, the
-code that training uses, deals their examples. For each number of workers it follows some of them
-through an epoch and counts what each would load, how evenly, what a start in the middle costs, and
-what is held in memory.
+code that training uses, deals their examples. For each number of workers, the script follows
+some of them through an epoch. It counts what each would load, how evenly, what a start in the
+middle costs, and what a worker holds in memory.
 """
 
 import argparse
@@ -133,7 +133,7 @@ def row(
 
 
 def follow(order: Order, corpus: Corpus, worker: int, workers: int) -> Reader:
-    """A worker through the second epoch: an example of every `workers`."""
+    """Follows a worker through the second epoch: it takes one of every `workers` examples."""
     reader = Reader(corpus)
     for numbers in blocks(order.per_epoch + worker, 2 * order.per_epoch, workers):
         # Lane after lane, each in its own order: a reader keeps one pool of each.

@@ -4,7 +4,7 @@
     python -m benchmarks.served_load saved_models/vectors --peer FOLDER --peer-python PYTHON
 
 All clients are in one asynchronous process. Each has a connection of its own and sends one text
-after the other, of mixed lengths, which it compares with the answers of the SavedModel itself. The
+after the other, of mixed lengths. Answers are compared with those of the SavedModel itself. The
 direct calls have the same texts in batches of 32 of similar length, in a process with the same
 settings; they are timed before and after the server. `--peer` names an embedder of
 sentence-transformers, which PYTHON serves with FastAPI and uvicorn, one `encode` for each request.
@@ -59,7 +59,7 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
 
 
 def texts_of(count: int, words: int, seed: int = 0) -> list[str]:
-    """Random texts of 1 to `words` words; half of them have a quarter of that at most.
+    """Random texts of 1 to `words` words; half of them have at most a quarter of that.
 
     >>> [len(text.split()) for text in texts_of(4, 40)]
     [7, 27, 1, 17]
@@ -189,7 +189,7 @@ def _loaded(
     expected: Any,
     meanwhile: threading.Thread | None,
 ) -> dict[str, Any]:
-    """What a server does under load."""
+    """Starts a server, and measures it under load."""
     server = subprocess.Popen(program)
     try:
         _wait(server, port)

@@ -8,8 +8,8 @@ TensorFlow 1; nothing of it is part of this project). The steps are:
 
 1. the windows over every context: ids, masks, segments and the tokens with most context;
 2. the tokens at which the answer (the first one of each question) starts and ends, as for training;
-3. the answers that gold positions decode to, the reference's too, scored by the official metrics;
-4. the answers that both decode from the same logits, without and with "no answer": those of a
+3. the answers decoded from gold positions, also by the reference, scored by the official metrics;
+4. the answers that both decode from the same logits, without and with "no answer": the logits of a
    fine-tuned run (`--run`), else noise with a bump at the gold positions.
 """
 
@@ -46,7 +46,7 @@ from bert_tf.text.windows import QuestionWindows, find_answers
 
 _CHUNK = 64
 _SHOWN = 12
-# What the reference's flags are by default.
+# The defaults of the reference's flags.
 _LENGTH, _STRIDE, _QUESTION = 384, 128, 64
 
 
@@ -107,7 +107,7 @@ class Reference:
         self._module.FLAGS([""])
 
     def features(self, questions: Columns, folder: Path) -> tuple[list[Any], list[Any]]:
-        """Its examples and windows, labelled as for training, of the first answers."""
+        """Its examples and windows, labelled with the first answers as for training."""
         rows = [
             {
                 "context": context,
@@ -142,7 +142,7 @@ class Reference:
         unanswerable: bool,
         folder: Path,
     ) -> list[str]:
-        """What it answers on logits [windows, seq_len]."""
+        """Its answers for logits [windows, seq_len]."""
         self._module.FLAGS.version_2_with_negative = unanswerable
         results = [
             self._module.RawResult(feature.unique_id, start.tolist(), end.tolist())
@@ -171,7 +171,7 @@ def compare_windows(ours: Sequence[Chunk], theirs: Sequence[Any]) -> None:
 
 
 def compare_labels(ours: Sequence[Chunk], theirs: Sequence[Any], tokenizer: Tokenizer) -> None:
-    """Prints how many windows have the same labels, and some that have not."""
+    """Prints how many windows have the same labels, and some that do not."""
     expected = np.array([(each.start_position, each.end_position) for each in theirs])
     found = np.array([pair for each in ours for pair in zip(each.starts, each.ends, strict=True)])
     same = (expected == found).all(axis=1)
@@ -213,7 +213,7 @@ def compare_answers(
 
 
 def _of_whole_pieces(questions: Columns, tokenizer: Tokenizer) -> Columns:
-    """The questions, each with the first answer before the others that can be said in pieces."""
+    """The questions, each with its answers of whole pieces before all of its answers."""
 
     def is_whole(answer: Answer, context: str) -> bool:
         _, starts, ends = (each.numpy() for each in tokenizer.tokenize_with_offsets(context))
@@ -258,7 +258,7 @@ def _bumps_of(chunks: Sequence[Chunk], height: float = 10.0) -> tuple[np.ndarray
 def _bumps(
     starts: Sequence[int], ends: Sequence[int], height: float = 10.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_bumps_of`, of the labels of all windows."""
+    """As `_bumps_of`, from the labels of all windows."""
     logits = np.zeros([2, len(starts), _LENGTH], np.float32)
     for each, places in zip(logits, (starts, ends), strict=True):
         each[np.arange(len(starts)), places] = height
@@ -280,7 +280,7 @@ def _noise(chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _model_logits(run: Path, chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
-    """What the model of a run says: float32 [windows, seq_len] each."""
+    """Start and end logits of the model of a run: float32 [windows, seq_len] each."""
     from bert_tf.checkpoints import reading
     from bert_tf.tasks import from_checkpoint
     from bert_tf.text.parts import map_in_chunks

@@ -5,10 +5,10 @@
     python -m benchmarks.step_profile --work latency --peer onnx
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
-threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
-step, and its share of all. A line above the table has the time in which no thread computes, one, or
-two. With `--peer`, the step is that of ONNX Runtime or OpenVINO, and the times are from their own
-profilers; `--intra-op` is the number of their threads.
+threads that compute. For each kind, the table has its milliseconds in a step, how often it runs in
+a step, and its share of the total. A line above the table has the time of a step by the number of
+threads that compute. With `--peer`, the step is that of ONNX Runtime or OpenVINO, and the times are
+from their own profilers; `--intra-op` is the number of their threads.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from bert_tf.errors import UserError
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
-# A call of a function that is left after inlining is one that XLA has compiled.
+# A function call that remains after inlining is one that XLA has compiled.
 _ASYNCHRONOUS = "ExecutorState::ProcessAsync::Start"
 # Milliseconds of all steps, and how often an operation ran in them, by kind.
 Sums = tuple[collections.Counter[str], collections.Counter[str]]
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
     parser.add_argument("--intra-op", type=int, default=len(os.sched_getaffinity(0)))
-    # One: the times of operations that run at the same time would not add up to that of a step.
+    # 1: times of operations that run at the same time would not add up to the time of a step.
     parser.add_argument("--inter-op", type=int, default=1)
     parser.add_argument("--peer", choices=("onnx", "openvino"), help="profile this instead")
     return command.run("step_profile", parser, None, _work, "stopped")
@@ -150,7 +150,7 @@ def _sums(operations: list[Operation]) -> Sums:
 
 
 def _threads(operations: list[Operation]) -> dict[int, float]:
-    """Number of threads -> milliseconds in which so many compute, until the last operation ends."""
+    """Number of threads -> milliseconds in which that many compute, until all operations end."""
     changes = [(start, 1) for _, start, _ in operations]
     changes += [(start + duration, -1) for _, start, duration in operations]
     milliseconds: dict[int, float] = collections.defaultdict(float)

@@ -151,7 +151,7 @@ def _check_out(commit: str, folder: Path) -> None:
 
 
 def counts(root: Path) -> dict[str, object]:
-    """What is counted of a checkout, by its name in the table."""
+    """The counts of a checkout, by their names in the table."""
     files = {folder: _files(root, folder) for folder in ("bert_tf", *LINKED, "tests")}
     library = sources(root)
     trees = trees_of(root)
@@ -211,7 +211,7 @@ def _new_tests(commit: str) -> int:
 
 
 def _changed(commit: str, kind: str, files: str) -> list[str]:
-    """The files that were changed in a way since a commit, as `git diff --name-status` has them."""
+    """The changes of one kind since a commit, as lines of `git diff --name-status`."""
     options = ("--find-renames", f"--diff-filter={kind}", "--name-status", commit, "--", files)
     listed = ["git", "-C", str(ROOT), "diff", *options]
     return subprocess.run(listed, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -254,7 +254,7 @@ def _show_peers() -> None:
     for name, (packages, _) in _PEERS.items():
         if missing := [each for each in packages if not importlib.util.find_spec(each)]:
             raise UserError(f"{name} is not installed; install {', '.join(missing)}")
-        # A process of its own: what one peer has imported and made ready, others would find.
+        # A process of its own: other peers would reuse what one peer has imported.
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             columns[name] = pool.apply(_of_a_peer, (name,))
     table = Table("", *columns)
@@ -272,7 +272,7 @@ def _show_peers() -> None:
 
 
 def _of_a_peer(name: str) -> dict:
-    """What `_PROGRAM` prints, of a peer's classifier."""
+    """The figures that `_PROGRAM` prints, for a peer's classifier."""
     packages, make = _PEERS[name]
     modules = [importlib.import_module(each) for each in packages]
     folders = [os.path.join(os.path.realpath(m.__path__[0]), "") for m in modules]
@@ -301,7 +301,7 @@ def _tiny_bert(folder: str) -> tuple:
     return config, transformers.BertTokenizer(f"{folder}/vocab.txt")
 
 
-# Of the arguments of transformers' and sentence-transformers' trainers: one epoch, without files.
+# Arguments of transformers' and sentence-transformers' trainers: one epoch, without files.
 _TRAINER = {"report_to": "none", "num_train_epochs": 1, "save_strategy": "no", "use_cpu": True}
 
 
@@ -364,8 +364,8 @@ def _of_keras_hub(folder: str) -> tuple:
     )
 
 
-# The packages of each peer, whose files count; the class is of the first. And what makes, in a
-# folder with a vocabulary, a classifier, and functions that train it and let it answer.
+# The packages of each peer, whose files count; the class is from the first. The function takes a
+# folder with a vocabulary, and gives a classifier and functions that train it and let it answer.
 _PEERS: dict[str, tuple[tuple[str, ...], Callable[[str], tuple]]] = {
     "transformers": (("transformers",), _of_transformers),
     "sentence-transformers": (
@@ -377,7 +377,7 @@ _PEERS: dict[str, tuple[tuple[str, ...], Callable[[str], tuple]]] = {
 
 
 def _imports(tree: ast.AST, modules: Collection[str], types: bool) -> Iterator[str]:
-    """The modules that a piece of code imports: of `from a import b`, `a.b` if that is one."""
+    """The modules that a piece of code imports; `from a import b` gives `a.b` if it is a module."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not types:
             continue
@@ -397,7 +397,7 @@ def _packages(module: str) -> set[str]:
 
 
 def circles(graph: Mapping[str, Collection[str]]) -> list[set[str]]:
-    """The groups of modules in which each imports each other one, through others or itself.
+    """The groups of modules in which each imports every other one, directly or through others.
 
     >>> sorted(map(sorted, circles({"a": {"b"}, "b": {"a"}, "c": {"a"}})))
     [['a', 'b']]
@@ -461,7 +461,7 @@ def _base_members(trees: dict[str, ast.Module]) -> dict[str, ast.stmt]:
 
 
 def _members_of_each(trees: dict[str, ast.Module]) -> str:
-    """How many of these the model of one family defines: the fewest, the median, and the most."""
+    """How many base members the model of a family defines: the fewest, the most, the median."""
     base, counts = _base_members(trees).keys(), []
     for module, tree in trees.items():
         if module.startswith("bert_tf.tasks.") and module.endswith(".model"):
@@ -471,7 +471,7 @@ def _members_of_each(trees: dict[str, ast.Module]) -> str:
 
 
 def _family_members(trees: dict[str, ast.Module]) -> tuple[int, int]:
-    """Abstract members of the classes that a family's model extends, and the others of them.
+    """Numbers of abstract and of other members of the classes that a family's model extends.
 
     The others are public attributes and methods that some family overrides.
     """

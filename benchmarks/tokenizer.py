@@ -5,7 +5,7 @@
 The texts are the lines, and go to each tokenizer in the same batches. Every contender has two
 threads: `tokenizers` in `encode_batch`, the others in two parallel calls of a `tf.data` map. They
 take turns, and the best of the rounds counts, so that other work on the machine disturbs all
-alike. A peer that is not installed is left out with a word.
+alike. A peer that is not installed is left out with a message.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def _tensorflow_tokenizers(
 ) -> dict[str, Callable[[], int]]:
     pieces = vocab.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     ours = Tokenizer(vocab, lower_case)
-    # As a folder of transformers is read.
+    # The settings for a folder of transformers.
     folders = ours.with_settings(special_tokens="whole", longest_word=100)
     bert = tf_text.BertTokenizer(str(vocab), lower_case=lower_case, token_out_type=tf.int32)
     fast = tf_text.FastBertTokenizer(
@@ -92,8 +92,8 @@ def _in_dataset(tokenize: Callable, texts: list[str]) -> Callable[[], int]:
 
     def batch(number: tf.Tensor) -> tf.RaggedTensor:
         found = tokenize(everything[number * _BATCH : (number + 1) * _BATCH])
-        # All of the result is made; only its size leaves the pipeline, as `tokenizers` too keeps
-        # its result to itself until it is asked.
+        # The whole result is computed; only its size leaves the pipeline. `tokenizers`, too, keeps
+        # its result inside until a caller reads it.
         parts = found if isinstance(found, tuple) else (found,)
         return tf.reduce_max([tf.size(part.flat_values) for part in parts])
 

@@ -248,7 +248,7 @@ def _characters_of_all_scripts() -> Iterator[str]:
 
 
 def _marks() -> Iterator[str]:
-    """Letters with marks of all classes, those that stripping accents leaves among them."""
+    """Letters with marks of all classes, including those that stripping accents leaves."""
     draw = random.Random(3)
     marks = (
         "\u0300\u0301\u0323\u0327\u0345\u034f\u0591\u05b0\u064b\u0651\u0670\u093c\u094d\u09be\u0f71"

@@ -28,7 +28,7 @@ from bert_tf.text import Tokenizer
 _BATCH = 4096
 _SHOWN = 5
 _ADDED = ("<e1>", "cool-token", "New York")
-# As a folder of transformers is read, where it says no more.
+# The settings for a folder of transformers that sets nothing else.
 _FOLDER = {"special_tokens": "whole", "longest_word": 100, "normalizer": "huggingface"}
 _SETTINGS: dict[str, dict[str, Any]] = {
     "lower-cased": {},

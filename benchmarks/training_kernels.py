@@ -1,4 +1,4 @@
-"""Pieces of a training step in two ways: what each way takes, there and back.
+"""Pieces of a training step in two ways: the time of each way, forward and backward.
 
     python -m benchmarks.training_kernels --precision bfloat16
 
@@ -8,8 +8,8 @@ gradient of a bias comes from `BiasAddGrad` or from a product with ones; the lar
 is given in deviations of a sum. The rest is about the update, in float32: the gradient of the word
 embeddings as a table, or as rows until it is clipped; decay and Adam of all large weights of BERT-
 base, with a gradient that is clipped or not; and the same in a loop by XLA. The table has the
-median milliseconds of a call; the two ways take turns. A call of the upper five pieces is one of
-eight in a graph.
+median milliseconds of a call; the two ways take turns. For the upper five pieces, a graph holds
+eight calls.
 """
 
 import argparse
@@ -189,7 +189,7 @@ def _there_and_back(function: Way, inputs: list[tf.Tensor]) -> Way:
 
 
 def _repeated(function: Way, inputs: list[tf.Tensor]) -> Way:
-    """Calls in one graph, each of inputs of its own; of each result one number is read."""
+    """Calls in one graph, each with inputs of its own; one number of each result is read."""
 
     def calls(*inputs: tf.Tensor) -> list[tf.Tensor]:
         each = len(inputs) // _REPEATED

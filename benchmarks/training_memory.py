@@ -6,8 +6,8 @@
 
 A classifier is fine-tuned on rows of the full length: as it is, with the batch in parts
 (`accumulation_steps`), with `rematerialize`, and with both. `--lora` adds adapters of the given
-ranks. Each has a process of its own, whose peak includes Python and TensorFlow. What does not
-fit into memory has no figures. Weights are random.
+ranks. Each has a process of its own, whose peak includes Python and TensorFlow. Settings that do
+not fit into memory have no figures. Weights are random.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _in_a_process(*settings: object) -> tuple[float, float] | None:
-    """What `measure` gives; None if the system ended the process, which it does for its memory."""
+    """The result of `measure`; None if the system killed the process for its use of memory."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         try:

@@ -96,7 +96,7 @@ def _read(path: Path, text: str, label: str) -> Rows:
 
 
 def _drawn(rows: Rows, count: int, seed: int) -> Rows:
-    """So many random rows of each label."""
+    """`count` random rows of each label."""
     texts, labels = map(np.array, rows)
     source = np.random.default_rng(seed)
     chosen = [

@@ -29,7 +29,7 @@ def predict(
         address: of the server, as in "localhost:8500".
         model: its name in the server's configuration.
         inputs: a batch of texts, or of equally long lists of texts, under each input's name.
-        signature: how the model is asked.
+        signature: the signature to call.
         version: a label such as "stable", or the number of a version; by default the newest.
         timeout: seconds to wait.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-# So many bytes are quoted of an answer that is none.
+# The number of bytes that are quoted of an invalid answer.
 _SHOWN = 200
 
 
@@ -37,17 +37,17 @@ def predict(
         url: of the server, as in "http://localhost:8501".
         model: its name in the server's configuration.
         rows: a text or list of texts under each input's name; lists are padded with "".
-        signature: how the model is asked.
+        signature: the signature to call.
         version: a label such as "stable", or the number of a version; by default the newest.
         timeout: seconds to wait.
 
     Returns:
-        For each row what its outputs are, by their names. Of a signature with a single output it is
-        that output alone: a number, a text or a list.
+        For each row, its outputs by their names. If the signature has a single output, it is that
+        output alone: a number, a text or a list.
 
     Raises:
-        ConnectionError: the server cannot be reached, or refuses, with its own message; or what
-            answers is no TensorFlow Serving.
+        ConnectionError: the server cannot be reached, refuses (with its own message), or is no
+            TensorFlow Serving.
     """
     body = {"signature_name": signature, "instances": padded(rows)}
     request = urllib.request.Request(
@@ -68,7 +68,7 @@ def predict(
 
 
 def place(url: str, model: str, version: str | None) -> str:
-    """Where a model is asked."""
+    """The URL of a model's predictions."""
     which = ""
     if version is not None:
         which = f"/{'versions' if version.isdecimal() else 'labels'}/{version}"

@@ -187,7 +187,7 @@ def emulator() -> Iterator[Proxy]:
     running = server.create_server("127.0.0.1", 0, in_memory=True)
     running.start()
     httpd = running._api._httpd
-    httpd.handle_error = lambda *_: None  # it prints a traceback where a client hangs up
+    httpd.handle_error = lambda *_: None  # it would print a traceback when a client hangs up
     proxy = Proxy(*httpd.socket.getsockname())
     yield proxy
     proxy.close()
@@ -235,7 +235,7 @@ _count = iter(range(10**6))
 
 
 def _prepare(patch: pytest.MonkeyPatch, folder: Any) -> None:
-    """A cache of its own, no memory of what stores said, and short waits."""
+    """Sets a cache of the test's own, no memory of earlier answers of stores, and short waits."""
     patch.setenv("BERT_TF_CACHE", str(folder / "cache"))
     patch.setattr(remote, "_BELIEVED", 0.0)
     patch.setattr(stores, "_WAITS", (0.01, 0.02, 0.05))

@@ -1,8 +1,8 @@
 """`python -m tests.processors`: the tests, computed as this processor and as others compute.
 
-oneDNN and XLA each have a setting that makes one processor compute as another. What neither of them
-computes uses the same instructions under every setting: Eigen's loops those that TensorFlow was
-built for, and LiteRT those of the processor. Options that are not named below go to `tests.run`.
+oneDNN and XLA each have a setting that makes one processor compute as another. Other code uses the
+same instructions under every setting: Eigen's loops use those that TensorFlow was built for, and
+LiteRT uses those of the processor. Options that are not named below go to `tests.run`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _BFLOAT16 = ("avx512_bf16", "amx_bf16")
 
 
 def computing_as(instructions: str) -> dict[str, str]:
-    """The environment in which this processor computes with these instructions of another.
+    """The environment in which this processor computes like one with only these instructions.
 
     >>> computing_as("AVX2")
     {'ONEDNN_MAX_CPU_ISA': 'AVX2', 'XLA_FLAGS': '--xla_cpu_max_isa=AVX2'}
@@ -63,7 +63,7 @@ def ends_in_bfloat16(
 ) -> bool:
     """Whether oneDNN's operations in bfloat16 end the process under a setting.
 
-    TensorFlow asks the processor whether it has such instructions, and oneDNN asks the setting
+    TensorFlow checks whether the processor has such instructions, and oneDNN checks the setting
     (TensorFlow 2.20 and 2.21).
 
     >>> ends_in_bfloat16({"ONEDNN_MAX_CPU_ISA": "AVX2"}, {"avx2", "avx512_bf16"})
@@ -118,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
         if why := missing(name, flags):
             codes[name] = why
             continue
-        # What is set outside would mix with the setting.
+        # Variables from outside would mix with the setting.
         own = {k: v for k, v in os.environ.items() if k not in _VARIABLES} | SETTINGS[name]
         if ends_in_bfloat16(own, flags):
             print("without the tests that compute in bfloat16", flush=True)

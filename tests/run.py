@@ -46,7 +46,7 @@ GROUPS = {
 # What `make test` leaves to `make test-docs`.
 DOCS = ("docs", "notebooks")
 CODE = [name for name in GROUPS if name not in DOCS]
-# Groups whose subject is neither the speed nor the last bits of a graph. In `make test` TensorFlow
+# Groups that test neither the speed nor the last bits of a graph. In `make test` TensorFlow
 # does not optimize their graphs, which takes a fifth of their time; in `make test-all` it does.
 UNOPTIMIZED = ("data", "rest", "runs", "tasks", "text")
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}

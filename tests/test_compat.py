@@ -19,7 +19,7 @@ from tests import tiny
 from tests.tasks import tiny_objects
 
 ROOT = Path(__file__).resolve().parents[1]
-# Modules that are private, and attributes with an underscore of what is not one's own.
+# Private modules, and attributes with an underscore of objects other than `self`.
 PRIVATE_MODULE = re.compile(r"\b(keras\.src|tensorflow\.python|tensorflow\.core|__internal__)\b")
 SYMBOLS = """
     _backend_update_step _distributed_tf_update_step _distribution_strategy _get_variable_index
@@ -129,7 +129,7 @@ def test_a_gradient_lives_as_long_as_its_graph():
     gc.collect()
     before = set(registry)
     graph = differentiated(tf.constant([1.0, 2.0]))
-    assert graph() is None or set(registry) > before  # until garbage is collected
+    assert graph() is None or set(registry) > before  # it lives until garbage is collected
     gc.collect()
     assert graph() is None
     assert set(registry) <= before
@@ -157,8 +157,8 @@ def test_a_numpy_function_lives_as_long_as_its_graph():
     assert function() is None
 
 
-def test_several_models_are_no_reason_for_advice():
-    """Of what TensorFlow logs about functions that were traced again, Keras's own are dropped."""
+def test_several_models_give_no_retracing_notice():
+    """TensorFlow logs that functions were traced again; messages about Keras's own are dropped."""
 
     class TensorFlowTrainer:
         def __init__(self):

@@ -1,4 +1,4 @@
-"""What is told on the console: news or none, and progress with rate and time left."""
+"""What is printed on the console: news or none, and progress with rate and time left."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_without_news_there_are_still_warnings_and_results(capsys, clock):
     assert capsys.readouterr().err == "news\n"
 
 
-def test_a_process_that_another_speaks_for_tells_nothing(capsys, monkeypatch):
+def test_a_silent_process_prints_nothing(capsys, monkeypatch):
     monkeypatch.setattr(logger, "disabled", False)
     be_silent()
     tell_all()

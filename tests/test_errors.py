@@ -1,4 +1,4 @@
-"""What a user is told is one line, whatever it quotes."""
+"""An error message is one line, whatever it quotes."""
 
 from bert_tf import UserError
 
@@ -16,7 +16,7 @@ def test_several_lines_become_one():
     assert str(UserError("a\nb\r\nc\u2028d")) == "a b c d"
 
 
-def test_of_a_long_message_both_ends_are_told():
+def test_both_ends_of_a_long_message_are_kept():
     found = str(UserError("file.tsv: " + "column, " * 10_000 + "; set data.text_columns"))
     assert found.startswith("file.tsv: column") and found.endswith("; set data.text_columns")
     assert len(found) < 2100

@@ -159,7 +159,7 @@ def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_pat
     assert str(installed.parent) in run(
         installed / "python", "-c", script.format("bert_tf"), cwd=tmp_path
     )
-    # Nobody's package of that name is hidden.
+    # The wheel installs no package `export`, which could hide another of that name.
     assert run(installed / "python", "-c", script.format("export"), cwd=tmp_path) == "None\n"
 
     told = run(installed / "bert-tf", "--help", cwd=tmp_path)

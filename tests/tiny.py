@@ -10,7 +10,7 @@ from bert_tf.text import Tokenizer
 
 WORDS = "the a cat dog bird fish sat ran flew swam on under over mat log tree sea good bad".split()
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "##s", *WORDS]
-# What makes an encoder's training the same whatever it draws.
+# Settings that make an encoder's training independent of random draws.
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 

@@ -12,17 +12,17 @@ correlation on STS-B dev and test, and the search of SQuAD's questions in its pa
 Fine-tuning: STS-B train with CoSENT, measured on STS-B test; and the questions of SQuAD's first 38
 articles with MultipleNegativesRanking, measured by the search in the last 10; and the sentences of
 STS-B train with themselves, without their scores (SimCSE). Both sides have the same rows, seeds,
-batches, hyper-parameters and optimizer; only where texts of a batch are the same, bert_tf leaves
-them out of its loss, and sentence-transformers draws another row. The table has mean and standard
+batches, hyper-parameters and optimizer. They differ only if a batch has equal texts: bert_tf leaves
+these out of its loss, and sentence-transformers draws another row. The table has mean and standard
 error over the seeds.
 Speed: texts a second in batches of 1 and 32, of STS-B sentences and of SQuAD paragraphs, in
-float32; median of steps that take turns. The peer has all threads, and one: on a machine with other
-work, PyTorch's threads wait for each other, and one thread was seen to be ten times as fast as two.
-Ratios are to the faster of both. Before and after the turns it is measured how busy the machine is
-while all contestants sleep; figures of a busy one are marked, since they say nothing.
+float32; median of steps that take turns. The peer runs once with all threads and once with one: on
+a machine with other work, PyTorch's threads wait for each other, and one thread was seen to be ten
+times as fast as two. Ratios are to the faster one. Before and after the turns, the script measures
+how busy the machine is while all contestants sleep. It marks figures of a busy machine as invalid.
 
 Each contestant has processes of its own. Every result is kept in `--out` with its settings; started
-again with the same, the script does the rest. `table.md` and `table.json` have all that is there.
+again with the same settings, the script does what is left. It writes `table.md` and `table.json`.
 """
 
 import argparse
@@ -62,7 +62,7 @@ from bert_tf.tasks.texts.metrics import regression_metrics
 
 SIDES = (OURS, THEIRS)
 PARTS = ("accuracy", "finetuning", "speed")
-# Task -> its loss, and what is measured.
+# The tasks of fine-tuning -> the loss of each.
 TASKS = {"STS-B": "cosent", "SQuAD": "ranking", "SimCSE": "ranking"}
 RETRIEVAL = ("ndcg@10", "mrr@10", "recall@10")
 BATCHES = (1, 32)
@@ -148,13 +148,13 @@ class Bench:
         }
 
     def settings(self, side: str, length: int | None) -> dict[str, Any]:
-        """What a contestant is opened with; threads are TensorFlow's defaults."""
+        """The settings that a contestant is opened with; threads are TensorFlow's defaults."""
         threads = {"threads": THREADS, "intra_op": THREADS, "inter_op": THREADS}
         checkpoint = str(self.arguments.checkpoint.resolve())
         return {"side": side, "checkpoint": checkpoint, "length": length, **threads}
 
     def kept(self, name: str, settings: dict[str, Any], measure: Callable[[], Any]) -> Any:
-        """What is measured, from an earlier call if there was one.
+        """The result of `measure`, read from an earlier call if there was one.
 
         Raises:
             UserError: it was measured with other settings.
@@ -175,7 +175,7 @@ class Bench:
         pairs: Pairs | None = None,
         training: dict[str, Any] | None = None,
     ) -> Callable[[Sequence[str], str | None], np.ndarray]:
-        """The vectors of texts by one side, fine-tuned on pairs before if there are any.
+        """The vectors of texts from one side, which is first fine-tuned on `pairs` if given.
 
         Returns:
             A function that gives the vectors of any of these texts.
@@ -428,7 +428,7 @@ def _mean_and_error(values: Sequence[float]) -> str:
 
 
 def _checksum(files: Sequence[Path]) -> str:
-    """Of the bytes of some files, one after the other."""
+    """The checksum of the bytes of some files, one after the other."""
     if not files:
         raise UserError("--checkpoint holds no *.safetensors; name a folder that does")
     digest = hashlib.sha256()

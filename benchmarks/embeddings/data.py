@@ -20,7 +20,7 @@ class Pairs(NamedTuple):
     Attributes:
         first: one text of each pair.
         second: the other.
-        scores: how similar they are, from 0 to 1; None of a question and its paragraph.
+        scores: how similar they are, from 0 to 1; None for a question and its paragraph.
     """
 
     first: list[str]
@@ -48,7 +48,7 @@ Article = list[Paragraph]
 
 
 def alone(pairs: Pairs) -> Pairs:
-    """Each different text of pairs with itself.
+    """Each distinct text of the pairs, paired with itself.
 
     >>> alone(Pairs(["a", "b"], ["b", "c"])).first
     ['a', 'b', 'c']
@@ -110,7 +110,7 @@ def collection_of(articles: Sequence[Article], questions: int | None = None) -> 
 
     Args:
         articles: what to search in.
-        questions: take whole paragraphs from the start until they have so many; None takes all.
+        questions: take whole paragraphs from the start until they have that many; None takes all.
     """
     collection = Collection({}, {}, {})
     for paragraph in (each for article in articles for each in article):

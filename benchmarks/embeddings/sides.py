@@ -52,7 +52,7 @@ class Ours:
         learning_rate: float,
         seed: int,
     ) -> None:
-        """Fine-tunes; with the optimizer of PyTorch, as `benchmarks.quality` does."""
+        """Fine-tunes with the optimizer settings of PyTorch, as `benchmarks.quality` does."""
         import keras
 
         import bert_tf
@@ -71,7 +71,7 @@ class Ours:
 
 
 class Served:
-    """A SavedModel that `Ours` exported, as a program has it that knows only TensorFlow.
+    """A SavedModel that `Ours` exported, as a program without bert_tf uses it.
 
     Args:
         settings: `model`, its folder; `intra_op` and `inter_op` threads.
@@ -174,7 +174,7 @@ def batches(
     Args:
         pairs: the rows.
         epochs: how often each row is taken.
-        batch_size: rows of a batch; what fills none at the end of an epoch is left out.
+        batch_size: rows of a batch; a last batch of an epoch with fewer rows is left out.
         seed: decides the order.
         without_duplicates: whether a row whose text is in the batch already waits for the next one.
     """
@@ -193,7 +193,7 @@ def batches(
 
 
 def _different(pairs: Pairs, order: Sequence[int]) -> Iterator[int]:
-    """Rows of which no text is in one before."""
+    """The rows that share no text with an earlier one of them."""
     seen: set[str] = set()
     for row in order:
         texts = {pairs.first[row], pairs.second[row]}

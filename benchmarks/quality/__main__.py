@@ -7,15 +7,15 @@
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds, hyper-parameters and optimizer, start from the same weights, the
-head's included, and draw their batches at random; each run is a process of its own, started so that
-it keeps what memory it frees (see `benchmarks.allocation`), and they take turns. The result of each
-is kept in `--out` with its settings and checksums of what it read. Started again with the same, the
-script does the rest. All runs of a line are of one machine with the same libraries; lines may be of
-different ones, as the whole takes some ten hours, and the table names them. It has mean and
-standard error over the seeds, of the scores and of the differences by seed, as the two sides of a
-seed start with one head; and the ratios of the median times that a process takes from its start to
-the predictions on the held-out rows, both evaluating once: on the clock, and of the processors,
-which other work on the machine disturbs less.
+head's included, and draw their batches at random. The sides take turns. Each run is a process of
+its own, which keeps the memory that it frees (see `benchmarks.allocation`). Its result is kept in
+`--out` with its settings and the checksums of its files. Started again with the same arguments, the
+script does what is left. All runs of a line are from one machine with the same libraries. Lines may
+be from different machines, which the table names, as all lines take some ten hours. The table has
+mean and standard error over the seeds, of the scores and of the differences by seed, as both sides
+of a seed start with the same head. It also has the ratios of the median times from the start of a
+process to its predictions on the held-out rows (both sides evaluate once): on the clock, and of the
+processors, which other work on the machine disturbs less.
 """
 
 import argparse
@@ -48,7 +48,7 @@ from bert_tf.report import commit, cores, processor
 # Each with the libraries that it computes with.
 LIBRARIES = {"bert_tf": ("tensorflow", "keras"), "transformers": ("torch", "transformers")}
 SIDES = tuple(LIBRARIES)
-# All that this process may use, which is also what TensorFlow takes.
+# All processors that this process may use; TensorFlow uses as many threads by default.
 THREADS = len(os.sched_getaffinity(0))
 
 
@@ -96,11 +96,11 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
-    """Refuses a line of several machines, or several versions of a library, before it is made.
+    """Refuses a line of several machines or library versions before its runs start.
 
     Args:
-        files: the side and the place of every result of the line; those that are not there are
-            made here.
+        files: the side and the place of every result of the line; missing results will
+            be made here.
 
     Raises:
         UserError: the machines or versions of the results differ or are not known, or they are not
@@ -124,7 +124,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _versions(side: str) -> dict[str, str]:
-    """Of the libraries of a side, which need not be imported here."""
+    """The versions of a side's libraries, which need not be imported here."""
     try:
         return {name: importlib.metadata.version(name) for name in LIBRARIES[side]}
     except importlib.metadata.PackageNotFoundError as error:
@@ -147,7 +147,7 @@ def _result(
     """Score, seconds, commit and machine of one run, from an earlier call if there was one.
 
     Args:
-        name: of the table's line, `task`.
+        name: the name of `task`, a line of the table.
         task: what is trained.
         side: one of `SIDES`.
         seed: of its random numbers.
@@ -155,7 +155,7 @@ def _result(
         arguments: of the command.
 
     Raises:
-        UserError: there is one with other settings, or of other files.
+        UserError: there is a result with other settings, or of other files.
     """
     path = _path(name, side, seed, arguments)
     settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
@@ -164,7 +164,7 @@ def _result(
         settings |= AS_TRANSFORMERS | HEAD
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
-        # The commit is written but not compared: most change nothing here, and a run takes long.
+        # Commits are written but not compared: most change nothing here, and a run takes long.
         done = {"settings": settings, "commit": commit() or "unknown"}
         done |= {"machine": _machine(), "versions": _versions(side)}
         done = run(task, seed, arguments.runs / path.parent.name, arguments) | done
@@ -175,7 +175,7 @@ def _result(
 
 
 def _checksum(*files: Path) -> str:
-    """Of the bytes of some files, one after the other."""
+    """The checksum of the bytes of some files, one after the other."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
@@ -188,7 +188,7 @@ def _bert_tf(
     run, start = folder / f"run-{seed}", folder / f"start-{seed}"
     job_file = _job(task, task.rows(), seed, folder, arguments)
     _begin(job_file, Path(arguments.checkpoint), start)
-    # One that was stopped would go on, and its time be too short.
+    # A stopped run would go on where it was, and its time would be too short.
     shutil.rmtree(run, ignore_errors=True)
     data = task.without_test(folder.resolve() / "data")
     settings = task.overrides(str(start), seed, data)
@@ -219,7 +219,7 @@ def _job(
     folder: Path,
     arguments: argparse.Namespace,
 ) -> Path:
-    """Writes the file of a run of transformers, and that of the rows which it names."""
+    """Writes the job file of a transformers run, and the file of rows that the job names."""
     rows_file = folder / "rows.json"
     write_text(rows_file, json.dumps(rows))
     job = task.settings | {
@@ -243,7 +243,7 @@ def _begin(job_file: Path, checkpoint: Path, start: Path) -> None:
 
 
 def _timed(module: str, *arguments: str | Path) -> dict[str, float]:
-    """Runs a module; seconds on the clock, and of all processors together."""
+    """Runs a module; returns seconds on the clock, and of all processors together."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", module, *arguments], env=environment())

@@ -1,7 +1,7 @@
 """The same dropout on both sides of `same_updates`: numpy draws it, by layer and update.
 
-Ours leaves most of the padding out, and of a classifier's last block it computes the first token
-alone. Whatever the peer has where ours has nothing, the loss does not depend on it.
+Ours leaves most of the padding out, and computes only the first token of a classifier's last block.
+The loss does not depend on the values that only the peer computes.
 """
 
 import itertools
@@ -16,20 +16,20 @@ from bert_tf.encoder.layers import Dropout
 from bert_tf.encoder.layout import UnpaddedLayout
 from bert_tf.models.encoder_model import EncoderModel
 
-# What a random number is below, and a dropout rate is a share of: see `Dropout`.
+# Random words are below this number, and dropout rates are shares of it: see `Dropout`.
 _RANGE = 2**16
-# Dropouts before the first block, and in each: of the attention, of its output and of the block's.
+# Dropouts before the first block, and in each block: of attention, its output, the block's output.
 _BEFORE, _PER_BLOCK = 1, 3
 
 
 def draw_in_ours(model: EncoderModel) -> None:
-    """Has the dropouts of a model take `_draw` for their random words."""
+    """Makes the dropouts of a model take their random words from `_draw`."""
     for place, layer in enumerate(_dropouts(model)):
         layer._words = _Draws(place)
 
 
 def _dropouts(model: EncoderModel) -> list[Dropout]:
-    """Those of a model in the order in which they act."""
+    """The dropouts of a model, in the order in which they act."""
     in_blocks = (
         (block.attention.dropout, block.attention_dropout, block.output_dropout)
         for block in model.encoder.blocks
@@ -46,7 +46,7 @@ def _draw(place: int, update: int, count: int) -> np.ndarray:
 
 
 class _Draws:
-    """In the place of the method of a `Dropout`."""
+    """Replaces the method of a `Dropout` that draws its random words."""
 
     def __init__(self, place: int):
         self._place, self._updates = place, itertools.count()
@@ -60,10 +60,10 @@ class _Draws:
 
 
 class DrawnDropout:
-    """In the place of `torch.nn.functional.dropout`, as a model of transformers calls it.
+    """Replaces `torch.nn.functional.dropout` in a model of transformers.
 
     Args:
-        model: ours, which does the same.
+        model: our model, which has the same dropouts.
     """
 
     _layout: UnpaddedLayout

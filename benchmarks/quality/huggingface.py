@@ -4,7 +4,7 @@
 
 The job names a checkpoint, a file of rows (see `benchmarks.quality.tasks`) and hyper-parameters;
 the predictions on the held-out rows are written where it says. With START nothing is trained: the
-model as it would start, with the head that the seed draws, is written to that folder.
+script writes the untrained model, with the head that the seed draws, to that folder.
 """
 
 import collections
@@ -24,7 +24,7 @@ _EVALUATION_BATCH = 64
 
 
 def main(path: str, start: str | None = None) -> None:
-    """Trains, predicts and writes `predictions` to the job's `result`; or writes the `start`."""
+    """Trains, predicts and writes `predictions` to the job's `result`; or writes to `start`."""
     job = json.loads(Path(path).read_text())
     rows = json.loads(Path(job["rows"]).read_text())
     transformers.set_seed(job["seed"])
@@ -67,7 +67,7 @@ class _Family:
         return dict(batch) | {k: torch.tensor(v) for k, v in targets.items()}
 
     def outputs(self, features: Rows) -> Iterator[tuple[int, Any]]:
-        """The model's output for each feature, with its place; longest first."""
+        """The model's output for each feature, with the feature's place; longest first."""
         self.model.eval()
         order = sorted(range(len(features)), key=lambda i: -_length(features[i]["input_ids"]))
         for start in range(0, len(order), _EVALUATION_BATCH):
@@ -145,7 +145,7 @@ class Tagging(_Family):
     """A tag for the first piece of each word."""
 
     model_class = transformers.BertForTokenClassification
-    # What torch's cross-entropy leaves out.
+    # The label that torch's cross-entropy ignores.
     IGNORED = -100
 
     def training_features(self, rows: Rows) -> Rows:
@@ -163,7 +163,7 @@ class Tagging(_Family):
     def predict(self, rows: Rows) -> list[list[int]]:
         encoded = [self._encode(row) for row in rows]
         tags = self.best([dict(each) for each in encoded])
-        # Of words without a piece, and of those that are cut off.
+        # The tag of words without a piece, and of words that are cut off.
         outside = self.labels.index("O")
         predictions = []
         for row, each, found in zip(rows, encoded, tags, strict=True):
@@ -223,7 +223,7 @@ class _QuestionAnswering(_Family):
 
     def _windows(self, row: dict[str, Any]) -> Iterator[tuple[dict, list, list[int]]]:
         """Inputs, character offsets, and the places of the context's tokens."""
-        # Its stride is what two windows share; the reference's is what lies between their starts.
+        # Its stride is the overlap of two windows; the reference's is the distance of their starts.
         question = len(self.tokenizer(row["question"])["input_ids"])
         room = self.length - question - 1
         encoded = self.tokenizer(
@@ -294,10 +294,10 @@ def updates(
     """The loop of transformers' examples: AdamW, linear warm-up and decay, clipping at 1.
 
     Args:
-        model: one of transformers with its loss built in.
-        batches: what it takes.
-        steps: of the whole training, for the schedule.
-        learning_rate: the highest.
+        model: a model of transformers with its loss built in.
+        batches: the inputs of the model.
+        steps: all steps of the training, for the schedule.
+        learning_rate: the highest rate.
 
     Yields:
         The loss of a batch after its update.

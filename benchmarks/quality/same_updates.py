@@ -6,11 +6,11 @@
 
 FOLDER is a Hugging Face checkpoint, DATA holds wnut17, GLUE holds SST-2 and CoLA, SQUAD holds SQuAD
 split by article. The two sides of the quality table have the same head, and differ by the draws of
-dropout and by the order of the rows. Here both have the same draws and the same batches; the rest
-is the table's. A warm-up takes a tenth of all updates: 94 of 936 on SST-2, 80 of 801 on CoLA, 64 of
-636 on WNUT-17 and 38 of 378 on SQuAD. After all of them both are scored on the dev data. On SQuAD
-transformers also learns that no answer is in the padding, which ours never computes; here it does
-not learn it. Needs the extra `bench`.
+dropout and by the order of the rows. Here both have the same draws and the same batches; everything
+else is as in the table. A warm-up takes a tenth of all updates: 94 of 936 on SST-2, 80 of 801 on
+CoLA, 64 of 636 on WNUT-17 and 38 of 378 on SQuAD. After all of them both are scored on the dev
+data. On SQuAD transformers also learns that no answer is in the padding, which ours never computes;
+here its loss leaves the padding out. Needs the extra `bench`.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
     classes = {"num_labels": len(task.labels)} if task.labels else {}
-    # The faster attention draws what it drops out of reach.
+    # The faster attention draws its dropout where this script cannot replace it.
     peer = huggingface.FAMILIES[run.task].model_class.from_pretrained(
         checkpoint, **classes, attn_implementation="eager"
     )
@@ -160,15 +160,15 @@ def _leave_out_padding(peer: Any) -> None:
 def _peers_labels(
     labels: np.ndarray | Mapping[str, np.ndarray], ignored: int
 ) -> dict[str, np.ndarray]:
-    """Ours by the names that transformers' models take, with their mark of what has no label."""
+    """Our labels by the names that transformers' models take; `ignored` marks no label."""
     if isinstance(labels, Mapping):
         return {f"{name}_positions": places for name, places in labels.items()}
     return {"labels": np.where(labels == IGNORED, ignored, labels)}
 
 
 def _filled(folder: Path, like: TaskModel) -> TaskModel:
-    """A model like ours with the weights of a checkpoint, and with dropout where that has it."""
-    # The pooler, which tags need not, is in no such checkpoint: the same random one every time.
+    """A model like ours, with the weights and the dropout rates of a checkpoint."""
+    # Checkpoints for tags have no pooler, as tags need none: draw the same random one every time.
     keras.utils.set_random_seed(0)
     checkpoint = reading.find(folder)
     model = like.rebuilt(Encoder(checkpoint.encoder))

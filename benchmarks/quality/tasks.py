@@ -1,17 +1,17 @@
 """The tasks of the table: their data, hyper-parameters, and how answers are scored.
 
-Every row is read once, by bert_tf, and given to transformers as it is. The hyper-parameters are the
-paper's for SQuAD (section 4.2), but for the batch, half as large, as only a part is trained on; and
-for CODAH, which is not in the paper, those of SWAG (section 4.4). Of GLUE (section 4.1) batch and
+bert_tf reads every row once, and transformers gets the same rows. For SQuAD, the hyper-parameters
+are the paper's (section 4.2), except that the batch is half as large, as only a part is trained on.
+CODAH is not in the paper, and has those of SWAG (section 4.4). For GLUE (section 4.1), batch and
 epochs are the paper's, and the learning rate is the largest of the four that it chooses from.
 WNUT-17 is not in the paper: batch and learning rate are among those that its appendix A.3
-recommends. Of SST-2 too only a part is trained on.
-What is not in common by itself is set on our side. PyTorch's AdamW corrects Adam's moments for
-having begun at zero and has a smaller epsilon, and transformers' schedule decays from the end of
-the warm-up on; the reference does none of this, so that the same learning rate means other updates.
-And transformers' examples draw the rows of a batch at random, where bert_tf groups them by length.
-Both start with the head that the seed draws for transformers: of questions, which are not learned
-to the end here, the loss depends more on the draw of the head than on all else.
+recommends. SST-2, too, is only trained on a part.
+Where the two sides differ by default, ours is set to match. PyTorch's AdamW corrects Adam's moments
+for starting at zero and has a smaller epsilon, and transformers' schedule decays from the end of
+the warm-up on. The reference does none of this, so the same learning rate means other updates.
+Also, transformers' examples draw the rows of a batch at random, but bert_tf groups them by length.
+Both sides start with the head that the seed draws for transformers: question answering is not
+trained to the end here, and its loss depends more on the draw of the head than on all else.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ from bert_tf.tasks.texts.glue import read_glue
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 
-# What ours start from: chance draws no head for one side that is easier to learn with.
+# Ours starts with the same head, so that chance gives neither side an easier one.
 HEAD = {"initial_head": "transformers'"}
-# Makes of bert_tf's training, in the section `train`, that of transformers' examples.
+# Settings of the section `train` that make bert_tf train as transformers' examples do.
 AS_TRANSFORMERS = {
     "bias_correction": True,
     "adam_epsilon": 1e-8,
@@ -51,7 +51,7 @@ class QualityTask:
         metric: what is compared, as in metrics.json.
         settings: hyper-parameters for both, as in the configuration's section `train`.
         train_rows: use only so many rows of the training file; None uses all.
-        percent: what the metric is multiplied with to be in percent: SQuAD's are already.
+        percent: the factor that makes the metric a percentage; SQuAD's are percentages already.
     """
 
     config: str
@@ -69,7 +69,7 @@ class QualityTask:
         recipe: Mapping[str, Any] = AS_TRANSFORMERS,
     ) -> list[str]:
         """The settings of one run of bert_tf, on the data that `without_test` put in `folder`. The
-        recipe lies over the task's own settings of the section `train`.
+        recipe overrides the task's own settings of the section `train`.
         """
         settings = {f"train.{key}": value for key, value in self.settings.items()}
         settings |= {"data.path": folder, "init.checkpoint": checkpoint, "train.seed": seed}
@@ -81,7 +81,7 @@ class QualityTask:
         return [f"{key}={value}" for key, value in settings.items()]
 
     def files(self) -> list[Path]:
-        """Those of the folder with the rows for training and the held-out ones, not of a test.
+        """The files of the folder with training rows and held-out rows, without test files.
 
         Raises:
             UserError: there is no such folder.
@@ -92,11 +92,11 @@ class QualityTask:
         return sorted(file for file in files if "test" not in file.name)
 
     def without_test(self, folder: Path) -> Path:
-        """`folder`, made to hold links to `files`."""
+        """Puts links to `files` into `folder`; returns it."""
         folder.mkdir(parents=True, exist_ok=True)
         for file in self.files():
             link = folder / file.name
-            # One of an earlier call may lead elsewhere.
+            # A link of an earlier call may point elsewhere.
             link.unlink(missing_ok=True)
             link.symlink_to(file)
         return folder
@@ -174,7 +174,7 @@ def _tags(data: Any) -> dict[str, Any]:
     }
     labels = sorted({tag for sentence in splits["train"] for tag in sentence.tags} | {"O"})
     index = {label: number for number, label in enumerate(labels)}
-    # Only the tags of training rows are read; a type that just the held-out ones have is scored.
+    # Only tags of training rows are labels; types that only held-out rows have still count.
     rows = {
         split: [
             {"words": s.words, "tags": [index.get(tag, index["O"]) for tag in s.tags]} for s in each

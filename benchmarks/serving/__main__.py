@@ -7,11 +7,11 @@ FOLDER is a Hugging Face checkpoint, which Hugging Face runs on PyTorch; DATA ho
 `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
 given the same texts in the same order, in a process of its own; they take turns. Ours is the
-export: in a process that knows only TensorFlow and tensorflow-text, as it is and with what
-docs/how_to/serving.md advises to set, and in one that asks it through TensorFlow's C library.
+export: in a process that imports only TensorFlow and tensorflow-text, as it is and with the
+settings of docs/how_to/serving.md, and in one that calls it through TensorFlow's C library.
 Theirs is the model with its own fast tokenizer, padded to the longest of each batch, and for
-question answering the usual decoding of the n best. There the windows of a long context start 128
-tokens apart on both sides.
+question answering the usual decoding of the n best. In question answering, the windows of a long
+context start 128 tokens apart on both sides.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _run(module: str, *given: object) -> None:
-    """A step in a process of its own, so that this one stays small and knows no library."""
+    """Runs a module in another process, so that this one stays small and imports no library."""
     done = subprocess.run([sys.executable, "-m", module, *map(str, given)])
     if done.returncode:
         raise UserError(f"{module} failed, as said above")
@@ -164,7 +164,7 @@ def _rows(
 
 
 def _best(rates: dict[str, dict[float, int]], goal: tuple[float, float]) -> Table:
-    """Each contestant's best size of batch, from answers a second -> batch. The last is theirs."""
+    """Each contestant's best batch size; `rates` has answers a second -> batch, theirs last."""
     best = {name: max(each.items()) for name, each in rates.items()}
     *ours, theirs = best
     table = Table("contestant", "batch", "answers/s", "ratio", "goal")

@@ -15,10 +15,10 @@ Answerer = Callable[[dict[str, list[str]]], list[str]]
 
 
 def run(load: Callable[[dict[str, Any]], Answerer]) -> None:
-    """Serves turns, or answers once and says when and after how many seconds.
+    """Serves turns, or answers once and prints when and how long it took.
 
     Args:
-        load: makes of the settings what answers a batch of texts.
+        load: makes a function that answers a batch of texts, from the settings.
     """
     settings = json.loads(sys.argv[1])
     if not settings.get("cold"):

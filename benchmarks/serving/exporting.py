@@ -50,7 +50,7 @@ class LastLayer(Service):
 
 
 def main(checkpoint: str, out: str, task: str, precision: str) -> None:
-    """The task "encoding" has no head. The heads of the others have the checkpoint's weights."""
+    """Writes the export; "encoding" has no head, other tasks have the checkpoint's head."""
     if task == LastLayer.task:
         encoder = bert_tf.Encoder(reading.find(checkpoint).encoder)
         reading.find(checkpoint).fill(encoder)

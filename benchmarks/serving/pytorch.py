@@ -19,7 +19,7 @@ _MODELS = {
 
 
 def write(task: str, checkpoint: str, out: str) -> None:
-    """The checkpoint with a head for the task, a random one where it has none."""
+    """Writes the checkpoint with a head for the task: a random one if the checkpoint has none."""
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -30,9 +30,9 @@ def write(task: str, checkpoint: str, out: str) -> None:
 
 
 def load(settings: dict[str, Any]) -> Answerer:
-    """What answers a batch of texts with the texts of labels or answers."""
+    """A function that answers a batch of texts with the texts of labels or answers."""
     torch.set_num_threads(settings["threads"])
-    # It would warn of texts that are longer than the model's limit, before they are cut.
+    # The tokenizer would warn of texts longer than the model's limit, before they are cut.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     model = _MODELS[settings["task"]].from_pretrained(
@@ -81,7 +81,7 @@ class _Window(NamedTuple):
         ids: of the tokens.
         types: of the tokens, 1 from the context on.
         first: place of the context's first token.
-        offsets: characters of the tokens in the context; none of the question's.
+        offsets: each token's characters in the context; (0, 0) for those of the question.
     """
 
     row: int
@@ -94,7 +94,7 @@ class _Window(NamedTuple):
 def _windows(encoded: Any, row: int) -> Iterator[_Window]:
     """Windows of the context that start `STRIDE` tokens apart.
 
-    The tokenizer's own stride is what two windows share, so that it would make fewer of them.
+    The tokenizer's own stride is the overlap of two windows, so it would make fewer windows.
     """
     ids, offsets = encoded["input_ids"][row], encoded["offset_mapping"][row]
     first, last = encoded.sequence_ids(row).index(1), len(ids) - 1

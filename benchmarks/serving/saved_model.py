@@ -1,4 +1,4 @@
-"""An export as a program has it that knows only TensorFlow and tensorflow-text."""
+"""An export in a program that imports only TensorFlow and tensorflow-text."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from benchmarks.threads import set_threads
 
 
 def load(settings: dict[str, Any]) -> Answerer:
-    """What answers a batch of texts with the texts of labels or answers."""
+    """A function that answers a batch of texts with the texts of labels or answers."""
     set_threads(settings)
     loaded = tf.saved_model.load(settings["model"])
     signature, output = loaded.signatures["serving_default"], OUTPUT[settings["task"]]

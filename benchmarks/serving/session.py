@@ -1,4 +1,4 @@
-"""An export asked through TensorFlow's C library, as `bert-tf predict` asks it."""
+"""An export called through TensorFlow's C library, as `bert-tf predict` calls it."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bert_tf.dependencies import prepare_environment, prepare_to_serve
 
 
 def load(settings: dict[str, Any]) -> Answerer:
-    """What answers a batch of texts with the texts of labels or answers."""
+    """A function that answers a batch of texts with the texts of labels or answers."""
     prepare_environment()
     prepare_to_serve(fixed_weights=settings["precision"] != "float32")
     model = SessionModel.load(settings["model"])

@@ -1,4 +1,4 @@
-"""What is asked: the same texts for every contestant."""
+"""The texts to answer, the same for every contestant."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def _questions(data: Path) -> list[dict[str, str]]:
 def _sentences(data: Path) -> list[dict[str, str]]:
     lines = (data / FILES["classification"]).read_text(encoding="utf-8").splitlines()
     texts = (line.strip() for line in lines if not line.startswith(" ="))
-    # Its sentences end with a full stop between spaces.
+    # WikiText's sentences end with a full stop between spaces.
     sentences = (each.strip() for text in texts for each in text.split(" . "))
     return [{"text": each} for each in sentences if len(each.split()) > 3]
 
@@ -46,7 +46,7 @@ class Batches:
         self._rows, self._size, self._at = json.loads(Path(path).read_text()), size, 0
 
     def next(self) -> dict[str, list[str]]:
-        """Name -> so many texts."""
+        """The next batch: name -> texts."""
         chosen = [self._rows[(self._at + i) % len(self._rows)] for i in range(self._size)]
         self._at += self._size
         return {name: [row[name] for row in chosen] for name in chosen[0]}

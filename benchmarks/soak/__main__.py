@@ -5,8 +5,8 @@
     make soak
 
 Each kind of fault has a pre-training of its own (a tiny one, on this machine; two processes that
-train together for faults of a worker). At random moments the fault is done to it, and the same
-command started again. It must go on from its last sound checkpoint, and end with the same bits in
+train together for faults of a worker). At random moments the fault strikes, and the same
+command starts it again. It must go on from its last sound checkpoint, and end with the same bits in
 weights, optimizer and metrics as a run that was left alone. Started again with the same --out, the
 script goes on after the last kind that was finished. Runs in a bucket are in moto's S3 server, in
 this process. The exit code is 1 where anything was lost.
@@ -30,7 +30,7 @@ from bert_tf.io.atomic import make_folder
 from tests.buckets import Bucket, served_moto
 
 SPACING = 20  # steps in which one fault happens
-LATEST = 60.0  # seconds that a worker comes late
+LATEST = 60.0  # the most seconds that a worker comes late
 
 
 @dataclasses.dataclass
@@ -39,11 +39,11 @@ class Result:
 
     Attributes:
         title: the fault.
-        injected: how often it was done.
+        injected: how often it was injected.
         resumed: how often the run went on from its last sound checkpoint.
         redone: the most steps that were saved and yet had to be done again.
         seconds: the longest time until all processes had ended.
-        lost: faults after which the run did not go on, or all if it ended otherwise.
+        lost: faults after which the run did not go on, or all of them if it ended differently.
     """
 
     title: str
@@ -99,7 +99,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def leave_alone(place: Path, yaml: Path, steps: int, workers: int) -> Path:
-    """The folder of a run to which nothing is done."""
+    """The folder of a run without faults."""
     run = Run(yaml, place / f"undisturbed-{workers}", steps, workers)
     if not (run.folder / "metrics.json").exists():
         shutil.rmtree(run.folder, ignore_errors=True)
@@ -111,7 +111,7 @@ def leave_alone(place: Path, yaml: Path, steps: int, workers: int) -> Path:
 
 
 def disturb(run: Run, fault: Fault, times: int, undisturbed: Path, source: random.Random) -> Result:
-    """Does a fault to a run again and again, and compares how it ends."""
+    """Injects a fault again and again, and compares the end of the run with `undisturbed`."""
     result = Result(fault.title)
     run.start()
     try:
@@ -127,8 +127,8 @@ def disturb(run: Run, fault: Fault, times: int, undisturbed: Path, source: rando
 
 
 def inject(run: Run, fault: Fault, number: int, source: random.Random, result: Result) -> None:
-    """One fault at a random moment, and the start after it."""
-    # A checkpoint has to be there that is not the newest.
+    """Injects one fault at a random moment, and starts the run again."""
+    # There has to be a checkpoint besides the newest one.
     target = max(number * SPACING + source.randrange(SPACING), 2 * CHECKPOINT_STEPS)
     delay = source.uniform(0, 0.5)
     while run.alive() and (not run.saved() or run.saved()[-1] < target):
@@ -143,7 +143,7 @@ def inject(run: Run, fault: Fault, number: int, source: random.Random, result: R
     codes = run.end()
     seconds = time.monotonic() - struck
     damage = fault.aftermath(run, source)
-    # A checkpoint that the chief was writing may have come to be.
+    # The chief may have finished a checkpoint that it was writing.
     sound = run.saved()[: -1 if damage else None][-1]
     late = source.uniform(0, LATEST) if fault.late else 0.0
     run.start(late)

@@ -16,12 +16,12 @@ class Fault:
     """Something that goes wrong.
 
     Attributes:
-        title: what, in words.
+        title: the fault, in words.
         workers: processes of the run.
-        strike: does it to a run that is at work.
-        codes: the exit codes that may come of it, of the chief and of the worker.
+        strike: injects it into a run that is at work.
+        codes: the exit codes that may follow, of the chief and of the worker.
         aftermath: what also happens once all processes have ended.
-        late: whether the worker comes late to the next life.
+        late: whether the worker starts late afterwards.
         in_bucket: whether the run is in a bucket.
     """
 
@@ -35,7 +35,7 @@ class Fault:
 
 
 def send(number: int, index: int) -> Callable[[Run], None]:
-    """A signal to one process."""
+    """A function that sends a signal to one process of a run."""
     return lambda run: run.processes[index].send_signal(number)
 
 

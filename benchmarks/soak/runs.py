@@ -24,7 +24,7 @@ class Run:
     """One pre-training, in one process or in two, that can be started again and again.
 
     Args:
-        yaml: what it does.
+        yaml: its configuration.
         folder: its run folder.
         steps: its updates.
         workers: number of processes.
@@ -50,7 +50,7 @@ class Run:
         self.processes: list[subprocess.Popen] = []
 
     def start(self, late: float = 0.0) -> None:
-        """Starts all processes, the chief first and the others so many seconds later."""
+        """Starts all processes, the chief first, and waits `late` seconds before each other one."""
         addresses = [f"localhost:{port}" for port in free_ports(self._workers)]
         self.processes = []
         for index in range(self._workers):
@@ -67,11 +67,11 @@ class Run:
             self.processes.append(process)
 
     def log(self, index: int) -> Path:
-        """What a process said in its last life."""
+        """The file with the output of a process since its last start."""
         return self.folder.with_name(f"{self.folder.name}-{index}.log")
 
     def end(self) -> list[int | None]:
-        """The exit codes of all processes; None of one that did not end, and was killed now."""
+        """The exit codes of all processes; None for one that did not end in time."""
         deadline = time.monotonic() + PATIENCE
         codes: list[int | None] = []
         for process in self.processes:
@@ -83,7 +83,7 @@ class Run:
         return codes
 
     def stop(self) -> None:
-        """Kills what is left of the processes."""
+        """Kills the processes that are still running."""
         for process in self.processes:
             process.kill()
             process.wait()

@@ -9,9 +9,9 @@ by every contestant. Outputs are compared before anything is timed: a contestant
 differ from those of bert_tf, or whose process ends, is left out and named below the table. Each
 contestant has a process of its own, and they take turns. A row gives the median time of a step and
 its spread (first and third quartile), sequences a second, peak memory, and the ratio to the fastest
-peer of the same precision. In the end a table of all goals, and a picture with `--out`. What is
-kept there is taken up only by the same commit with the same settings; what was measured with
-changes that were not committed, or outside of a checkout, never is.
+peer of the same precision. A table of all goals follows, and a picture with `--out`. Results
+kept there are used again only by the same commit with the same settings. Results that were measured
+with uncommitted changes, or outside of a checkout, are never used again.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def agreeing(
         tolerance: the largest root mean square of a difference.
 
     Raises:
-        Ended: the first one did.
+        Ended: the process of the first one ended.
     """
     first, *others = contestants
     first.turn(1)

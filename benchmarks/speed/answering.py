@@ -18,7 +18,7 @@ def answering(
     Args:
         settings: of the contestant; the work is encode or classify.
         make: takes the encoder's inputs, int32 [batch, length] under their names, or a list of
-            texts under the name "text"; gives what computes the outputs for them.
+            texts under the name "text"; gives a function that computes the outputs for them.
     """
     computes, last = [], []
 

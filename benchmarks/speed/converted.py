@@ -26,7 +26,7 @@ _LONGEST = 512
 
 
 def write(runtime: str, settings: dict[str, Any], out: Path) -> None:
-    """Writes the model in a process of its own: what that takes is no part of serving's memory.
+    """Writes the model in a process of its own, to keep its memory out of serving's.
 
     Args:
         runtime: openvino or onnx.
@@ -34,7 +34,7 @@ def write(runtime: str, settings: dict[str, Any], out: Path) -> None:
         out: the file.
     """
     given = runtime, json.dumps(settings), str(out)
-    # Tracing warns of what its example would fix; the outputs are compared on other sizes.
+    # Tracing warns of values that its example would fix; the outputs are compared on other sizes.
     converter = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.converting", *given]
     subprocess.run(converter, check=True)
 

@@ -16,13 +16,13 @@ from benchmarks.speed.turns import Job
 _TASKS = {"encode": "encoding", "classify": "classification"}
 _OUTPUTS = {"encode": "last_layer", "classify": "probabilities"}
 
-# Takes named inputs, and gives what computes all outputs for them.
+# Takes named inputs, and gives a function that computes all outputs for them.
 Make = Callable[[dict[str, Any]], Callable[[], dict[str, Any]]]
 
 
 @contextlib.contextmanager
 def exported(settings: dict[str, Any]) -> Iterator[str]:
-    """The folder of the export. Another process writes it: that is no part of serving's memory."""
+    """The folder of the export. Another process writes it, to keep its memory out of serving's."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = str(Path(scratch) / "model")
         given = settings["weights"], folder, _TASKS[settings["work"]], settings["precision"]
@@ -31,7 +31,7 @@ def exported(settings: dict[str, Any]) -> Iterator[str]:
 
 
 def job(settings: dict[str, Any], make: Make) -> Job:
-    """The job that `settings` names, with the output of the export that it is about."""
+    """The job that `settings` names, with the output of the export that the work compares."""
     name = _OUTPUTS[settings["work"]]
 
     def of_inputs(given: dict[str, Any]) -> Callable[[], np.ndarray]:

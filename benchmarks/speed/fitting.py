@@ -1,4 +1,4 @@
-"""Steps of Keras's `fit` for whoever is a compiled Keras model."""
+"""Steps of Keras's `fit`, for contestants that are compiled Keras models."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -54,7 +54,7 @@ def pretraining_batch(batch: int, length: int, vocabulary: int, seed: int) -> di
 
 
 def texts(vocabulary: str | Path, rows: int, seed: int = 0) -> list[str]:
-    """Texts of words of one piece each, so many that the tokens are like MRPC's pairs."""
+    """Texts of one-piece words, with as many tokens as pairs of MRPC have (see `lengths`)."""
     pieces = Path(vocabulary).read_text(encoding="utf-8").splitlines()
     words = [piece for piece in pieces if piece.isascii() and piece.isalpha()]
     random = np.random.default_rng([3, seed])

@@ -1,4 +1,4 @@
-"""The fastest matrix products of this machine, which nothing that computes them can surpass."""
+"""The fastest matrix products of this machine, which no contestant can surpass."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def prepare(settings: dict[str, Any]) -> Job:
 
 
 def _torch(settings: dict[str, Any]) -> Job:
-    # Here, as the table, which knows the share of this peak, is also printed without PyTorch.
+    # Imported here, as the table, which shows the share of this peak, also works without PyTorch.
     import torch
 
     torch.set_num_threads(settings["threads"])
@@ -56,7 +56,7 @@ def _tensorflow(settings: dict[str, Any]) -> Job:
 
 
 def encoder_operations(shape: str, batch: int, length: int) -> float:
-    """Operations of the matrix products that an encoder of the shape needs, one add or multiply."""
+    """Number of adds and multiplies in the matrix products of an encoder of the shape."""
     layers, hidden, _ = SHAPES[shape]
     tokens = batch * length
     linear = 2 * tokens * (4 * hidden * hidden + 2 * hidden * 4 * hidden)

@@ -1,4 +1,4 @@
-"""Hugging Face transformers on PyTorch, with its fastest attention and compiled where asked."""
+"""Hugging Face transformers on PyTorch, with its fastest attention, optionally compiled."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -108,7 +108,7 @@ class Result:
 
     @property
     def ours(self) -> Measured:
-        """The faster one of ours."""
+        """Our fastest contestant."""
         return min((e for e in self.contestants if e.is_ours), key=lambda each: each.median)
 
     def table(self) -> Table:
@@ -135,8 +135,8 @@ class Result:
 def summary(results: Sequence[Result]) -> Table:
     """A line for every goal: ours, the fastest peer, their ratio, what it must be and the aim.
 
-    Memory, in GiB, is compared with the least peer's: that of our fastest in training, and that of
-    `PREDICT` in answering.
+    Memory, in GiB, is compared with that of the peer with the least. Ours is the memory of our
+    fastest contestant in training, and of `PREDICT` in answering.
     """
     table = Table(
         "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory, GiB"
@@ -189,7 +189,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     """
     works = list(dict.fromkeys(result.work for result in results))
     precisions = list(dict.fromkeys(result.precision for result in results))
-    # A bar is as high in each.
+    # Bars are equally high in all panels.
     bars = [max(len(r.contestants) for r in results if r.work == work) for work in works]
     size = 5.5 * len(precisions), sum(0.5 + 0.2 * each for each in bars)
     figure, panels = new_figure(

@@ -42,8 +42,8 @@ class Contestant:
 
     Args:
         module: the module to run, which calls `serve`.
-        settings: what it is given, as plain data; its `name`, and its `environment`, variables to
-            start it with, if it needs any.
+        settings: the input of the module, as plain data: with its `name`, and with `environment`,
+            variables to start it with, if it needs any.
         scratch: a folder for its outputs.
     """
 
@@ -67,7 +67,7 @@ class Contestant:
         self.memory = answer["memory"]
 
     def resize(self, batch: int, length: int) -> None:
-        """From now on a step has so many rows and tokens of each; forgets the times so far."""
+        """Sets the rows of a step and the tokens of each row; forgets the times so far."""
         self._ask(f"size {batch} {length}")
         self.seconds.clear()
 

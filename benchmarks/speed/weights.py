@@ -16,7 +16,7 @@ def make_weights(folder: Path, job: str, shape: str, vocabulary: Path | None) ->
 
     Args:
         folder: where to.
-        job: of the work; to pre-train takes other heads than the rest.
+        job: the job of the work; pre-training has other heads than the rest.
         shape: one of `SHAPES`.
         vocabulary: one of 30,522 pieces; None makes one up. Texts are made of its pieces, so that
             tokenizers have the same work with either.
@@ -52,11 +52,11 @@ def make_weights(folder: Path, job: str, shape: str, vocabulary: Path | None) ->
 
 
 def spread(model: Any) -> None:
-    """Moves the vectors of a model of torch that are constant, by random numbers of 0.02.
+    """Adds random numbers of standard deviation 0.02 to the constant vectors of a PyTorch model.
 
-    These are the biases of zero and the scales of one that weights begin with. Of a frozen export
-    TensorFlow would leave out an addition of zero, and then not fuse the product before it with the
-    GELU after it: it would be measured slower than with the weights of any trained model.
+    These are the initial biases of zero and scales of one. In a frozen export, TensorFlow would
+    leave out an addition of zero, and would then not fuse the product before it with the GELU after
+    it. The export would be measured slower than with the weights of any trained model.
     """
     import torch
 

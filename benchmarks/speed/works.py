@@ -25,8 +25,8 @@ class Work:
         shape: the weights' shape, one of `SHAPES`.
         must: the least ratio to the fastest peer, for float32 and bfloat16.
         aim: the ratio that would be good.
-        memory: the most memory of a process, as a multiple of the least peer's, and what would be
-            good.
+        memory: the most memory of a process, as a multiple of that of the peer with the least, and
+            the multiple that would be good.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Work:
 
     @property
     def serves(self) -> bool:
-        """Whether it answers, so that there are outputs to compare, rather than trains."""
+        """Whether it answers rather than trains, so that there are outputs to compare."""
         return self.job in ("encode", "classify")
 
 
@@ -77,8 +77,8 @@ WORKS = {
         "pre-training, 4 x 512", "pretrain", 4, 512, "base", (1.2, 1.2), (1.4, 1.4)
     ),
 }
-# What docs/how_to/serving.md advises for a process that only answers: oneDNN then keeps weights in
-# the order of its kernels. A process that trains would go on with old ones.
+# docs/how_to/serving.md recommends this for a process that only answers: oneDNN then keeps weights
+# in the order of its kernels. A process that trains would go on with old weights.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
 # Goals of the share of the machine's peak of matrix products, for float32 and bfloat16.
 SHARE_OF_PEAK = (None, 0.75)
@@ -88,7 +88,7 @@ PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
 
 
 def ways(threads: int) -> list[dict]:
-    """The ways that a process can be set to answer with an export of ours.
+    """The settings with which a process can answer with an export of ours.
 
     Each has a name, `intra_op` and `inter_op`, the numbers of threads, and, if it needs any, an
     `environment` to be started with.

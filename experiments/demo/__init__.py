@@ -18,9 +18,9 @@ from bert_tf.experiments.demo import docstrings, passages
 from bert_tf.io.atomic import atomic_path, write_text
 
 VOCABULARY_SIZE = 4000
-# The number of test passages that the finished model is asked about.
+# The number of test passages that the finished model answers at the end.
 _ASKED = 4
-# The files that are copied into the demo's folder: configurations, and a program that asks the
+# The files that are copied into the demo's folder: configurations, and a program that queries the
 # SavedModel.
 _FILES = Path(__file__).parent
 _CONFIGS, _PROGRAM = ("pretraining.yaml", "from_scratch.yaml", "finetuning.yaml"), "ask.py"
@@ -67,7 +67,7 @@ def run(out: str | os.PathLike) -> None:
     _export(out / "finetuning", out / "saved_model", "Exporting the classifier as a SavedModel")
     texts, right = _columns(out / "data" / "test.tsv")
     texts = texts[:_ASKED]
-    # This process answers while the export for phones goes on.
+    # The new process answers while the export for phones goes on.
     asked = _ask(out, texts)
     _export(
         out / "finetuning",
@@ -141,7 +141,7 @@ def _export(run: Path, out: Path, title: str, **options: Any) -> None:
 
 
 def _ask(out: Path, texts: list[str]) -> subprocess.Popen:
-    """Starts a process that does not import bert_tf and asks the SavedModel about the texts."""
+    """Starts a process that queries the SavedModel with the texts and does not import bert_tf."""
     # -P: nothing is imported from the folder of the script.
     command = [sys.executable, "-P", str(out / "ask.py"), str(out / "saved_model"), *texts]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8"}

@@ -48,8 +48,8 @@ def draw(
 ) -> bytes:
     """A PNG of three panels: accuracies, the curve of the pre-training, and a confusion matrix.
 
-    The accuracies are shares by name, of which the last one is highlighted. The curves of the
-    pre-training are by "train" and "dev".
+    The accuracies are shares by name; the last one is highlighted. The curves of the pre-training
+    have the keys "train" and "dev".
 
     Raises:
         UserError: matplotlib is not installed.

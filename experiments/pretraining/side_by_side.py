@@ -4,7 +4,7 @@
         runs/right_to_left --out both
     bert-tf finetune glue/sst2 --out runs/sst2 --set init.checkpoint=both
 
-Each token's vector is then what both say of it, end to end, as in ELMo (paper, section 5.1).
+Each token's vector is then the vectors of both, end to end, as in ELMo (paper, section 5.1).
 """
 
 import dataclasses
@@ -63,7 +63,7 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
         raise UserError(f"{out} exists already; choose another place for the output")
     weights = {}
     for checkpoint, place in ((left, "encoder/"), (right, "encoder/right_to_left/")):
-        # Neither pooler has read what both say; a new one is learned with the task.
+        # Neither pooler has read the joined vectors; a new one is learned with the task.
         half = encoder_for(checkpoint.encoder, with_pooler=False)
         checkpoint.fill(half)
         for name, variable in weight_names(half).items():

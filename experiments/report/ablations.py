@@ -65,7 +65,7 @@ _TABLE_7 = {
 _TABLE_7_SEEDS = 5
 
 
-# A table of runs that differ in one thing, and those of them that need no other table.
+# A table of runs that differ in one thing, and the runs that need no other table.
 Ablation = tuple[ReportSection, Sequence[RunFacts]]
 
 
@@ -261,7 +261,7 @@ def _column_of(facts: RunFacts) -> PaperColumn:
 
 
 def _columns_of(runs: Sequence[RunFacts], papers: Sequence[PaperColumn] = ()) -> list[PaperColumn]:
-    """The paper's columns, and those of the runs that it does not have."""
+    """The paper's columns, and the columns of the runs that the paper does not have."""
     return list(dict.fromkeys((*papers, *map(_column_of, runs))))
 
 

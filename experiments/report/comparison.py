@@ -20,8 +20,8 @@ def comparison(paths: Sequence[Any], facts: Sequence[RunFacts]) -> ReportSection
     """The metrics of two runs and tests of their differences; None if they cannot be compared.
 
     The p-value of a metric is from a paired bootstrap: both models are scored on the same samples
-    of the rows. Where a row is right or wrong, McNemar's exact test (1947) is of the rows that only
-    one model has right: whether each is as likely to be the first one's as the second's.
+    of the rows. For classes, McNemar's exact test (1947) takes the rows that only one model has
+    right. It tests whether each of these rows is as likely to be the first model's as the second's.
     """
     tasks = {each.config.task for each in facts}
     if len(tasks) > 1 or not isinstance(facts[0].config, FinetuningRun):
@@ -69,12 +69,12 @@ def _compared(paths: Sequence[Any], facts: Sequence[RunFacts]) -> ReportSection:
 
 
 def _keys(rows: Columns) -> list[str]:
-    """What identifies rows in any order."""
+    """Keys that are equal for the same rows in any order."""
     return sorted(map(repr, zip(*rows.values, rows.targets or rows.values[0], strict=True)))
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> str:
-    """The sentence of McNemar's exact test, of bool [rows] both: which rows are right.
+    """A sentence with McNemar's exact test; both arguments are bool [rows]: which are right.
 
     >>> mcnemar(np.array([True] * 9 + [False]), np.array([False] * 9 + [True]))
     "McNemar's exact test: 9 rows are right in the first run alone, 1 in the second; p = 0.021."

@@ -3,11 +3,11 @@
     python -m bert_tf.experiments.small --data DATA --out OUT --glue GLUE --checkpoint FOLDER
     python -m bert_tf.experiments.small --data DATA --out OUT --tables 5 6
 
-Tables 5 and 6 and figure 4 are made of pre-trainings of our own, tables 1 to 4 and 7 of a published
-checkpoint. What is done is not done again, and what was stopped goes on. What fails is passed over,
-with all that needs it. In the end the page of all finished runs in OUT is written, OUT/report.html
-and OUT/report.md. Calls with different tables may share OUT: one of 1 2 3 4 7 and one of the
-others, each with TF_NUM_INTRAOP_THREADS=1 in its environment, keep two cores busier than one call.
+Tables 5 and 6 and figure 4 use pre-trainings of our own, tables 1 to 4 and 7 a published
+checkpoint. Finished jobs are not done again, and stopped jobs go on. A job that fails is skipped,
+as are jobs that need it. At the end the page of all finished runs is written: OUT/report.html and
+OUT/report.md. Calls with different tables may share OUT: one for 1 2 3 4 7 and one for the others,
+each with TF_NUM_INTRAOP_THREADS=1 in its environment, keep two cores busier than one call.
 """
 
 import logging
@@ -64,7 +64,7 @@ def _work(tables: Sequence[str], **given: Path) -> None:
     checks.remember(known)
     began = time.monotonic()
     _do_all(chosen)
-    # What failed here because another call was at it may be done by now.
+    # A job that failed because another call was doing it may be done by now.
     left = [job.name for job in chosen if not job.makes.exists()]
     minutes = (time.monotonic() - began) / 60
     logger.info(
@@ -79,7 +79,7 @@ def _work(tables: Sequence[str], **given: Path) -> None:
 
 
 def _do_all(chosen: Sequence[Job]) -> None:
-    """Does the jobs, and warns of those that fail and of those that are passed over for it."""
+    """Does the jobs; warns of jobs that fail, and of jobs that are skipped because of that."""
     options = [] if logger.isEnabledFor(logging.INFO) else ["--quiet"]
     for number, job in enumerate(chosen, start=1):
         if job.makes.exists():

@@ -1,4 +1,4 @@
-"""What can be known before the first of many hours: that nothing is missing or of another kind.
+"""Checks before many hours of work: that no file is missing or of another kind.
 
 The folder of the results notes what they are made from, so results of other data are not added.
 """
@@ -15,22 +15,22 @@ from bert_tf.experiments.small.job import Job, Sources
 from bert_tf.io.atomic import write_text
 from bert_tf.runs.run_folder import RunFolder
 
-# Of the activations that table 7 reads, some are of the last four layers.
+# Some of the activations that table 7 reads are of the last four layers.
 _LAYERS = 4
-# A run notes what its checkpoint or its vocabulary say, where its file leaves that to them.
+# A run records this value from its checkpoint or vocabulary if its file leaves it open.
 _SETTLED = "tokenizer.lower_case"
 _SOURCES = "sources.json"
 
 
 def check(chosen: Sequence[Job], checkpoint: Path | None) -> None:
-    """Looks at what the jobs that are not done read, and at the runs that were begun.
+    """Checks the inputs of the jobs that are not done, and the runs that were begun.
 
     Args:
         chosen: the jobs.
         checkpoint: the published one, if it was given.
 
     Raises:
-        UserError: a file is missing; the checkpoint is none, or not fit for these jobs; a run was
+        UserError: a file is missing; the checkpoint is none or does not fit these jobs; a run was
             begun with another configuration.
     """
     to_do = [job for job in chosen if not job.makes.exists()]
@@ -68,7 +68,7 @@ def _check_configurations(runs: Iterable[Job]) -> None:
     changed = {}
     for job in runs:
         folder = job.makes.parent
-        # One that never saved anything begins anew with whatever it is given.
+        # A run that never saved anything begins anew, with any configuration.
         if any(folder.glob("checkpoints")) or any(folder.glob("trials/*/checkpoints")):
             then, now = RunFolder.open(folder).config, job.config()
             keys = [*difference(then, now)]
@@ -89,10 +89,10 @@ def _check_configurations(runs: Iterable[Job]) -> None:
 
 
 def known_sources(sources: Sources) -> Sources:
-    """All that the results in `sources.out` are made from: what is given, or was before.
+    """The sources of the results in `sources.out`: those given now or before.
 
     Raises:
-        UserError: one of them is another than before.
+        UserError: one of them differs from the one before.
     """
     file = sources.out / _SOURCES
     before = read_object(file, "sources") if file.exists() else {}

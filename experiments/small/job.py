@@ -35,17 +35,17 @@ class Sources(NamedTuple):
 
     @property
     def vocabulary(self) -> Path:
-        """Their vocabulary."""
+        """The vocabulary of our own pre-trainings."""
         return self.out / "vocab.txt"
 
     @property
     def pretraining(self) -> Path:
-        """The folder of their runs."""
+        """The folder of the runs of our own pre-trainings."""
         return self.out / "pretraining"
 
     @property
     def squad(self) -> Path:
-        """SQuAD's dev file in two, one to train on."""
+        """The folder with the two parts of SQuAD's dev file, one for training."""
         return self.out / "squad_by_article"
 
 
@@ -57,9 +57,9 @@ class Job:
         tables: the tables it is for; 4 stands for table 4, "figure 4" for the figure.
         module: what `python -m` runs.
         arguments: of the command.
-        makes: what is there when it is done.
-        given: what it reads that no job makes.
-        needs: what it reads that is there once the jobs that make it are done.
+        makes: the path that exists when it is done.
+        given: the paths that it reads and no job makes.
+        needs: the paths that it reads and other jobs make.
         is_run: whether `makes` is in a run folder, which the report shows.
         stands_for: if the run is on data in place of the paper's, the key of the paper's data in
             `bert_tf.experiments.report.paper.BENCHMARKS`.
@@ -85,7 +85,7 @@ class Job:
         return load_config(file, settings)
 
 
-# The data of a task: what of `Sources` holds them, the folder in that, and the files that are read.
+# The data of a task: a field of `Sources`, the folder in it, and the files that are read.
 _DATA = {
     "cola": ("glue", "CoLA", ("train.tsv", "dev.tsv")),
     "sst2": ("glue", "SST-2", ("train.tsv", "dev.tsv")),
@@ -110,7 +110,7 @@ def run_job(
         config: the name of its configuration in `experiments/small`.
         run: the run folder.
         settings: laid over the configuration.
-        **more: what else a `Job` has.
+        **more: other fields of `Job`.
     """
     values = (f"{key}={value}" for key, value in settings.items())
     arguments = (command, f"small/{config}", "--out", str(run), "--set", *values)

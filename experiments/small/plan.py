@@ -19,12 +19,12 @@ from bert_tf.tasks.token_classification.model import FEATURES
 
 TABLES = ("1", "2", "3", "4", "5", "6", "7", "figure 4")
 _SIZES = ("2x128x2", "4x256x4")
-# What names of sizes begin with: with next sentence prediction, and without.
+# Prefixes of the names of sizes: with next sentence prediction, and without.
 _OBJECTIVES = ("", "no_nsp_")
 _DIRECTIONS = ("left_to_right", "right_to_left")
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
 _EARLY_STEPS = (1000, 2000)
-# What a model needs that no checkpoint gives its sizes.
+# Settings of a model that starts without a checkpoint.
 _NEW = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initializer_range")
 
 # The pre-trainings, and the tables that they are for.
@@ -40,13 +40,13 @@ _TASKS = {"5": ("sst2", "wnut17", "squad"), "6": ("sst2", "wnut17"), "figure 4":
 
 
 class _Start(NamedTuple):
-    """What is fine-tuned on the tasks of some tables.
+    """A model that is fine-tuned on the tasks of some tables.
 
     Attributes:
-        name: with the task's it names the run.
+        name: a part of the run's name, after the task's.
         tables: the tables.
         checkpoint: in the folder of the pre-trainings; None for random weights.
-        settings: what is set besides.
+        settings: other settings.
     """
 
     name: str
@@ -69,8 +69,8 @@ _STARTS = (
         for step in _EARLY_STEPS
     ),
 )
-# The configuration of a run from a published checkpoint, which names its folder; the tables that it
-# is for; the paper's data that its own stand for.
+# The configuration of a run from a published checkpoint, which is also in its folder's name; the
+# tables that it is for; the paper's data that its data stand for.
 _PUBLISHED = (
     ("cola", ("1",), None),
     ("sst2", ("1",), None),
@@ -152,7 +152,7 @@ def _preparation(sources: Sources) -> list[Job]:
             ("2", "5"),
             "bert_tf.experiments.squad.split_by_article",
             (str(squad), "--train", "38", "--out", str(parts)),
-            # The one that is written last.
+            # The file that is written last.
             parts / "dev-v1.1.json",
             given=(squad,),
         ),
@@ -179,7 +179,7 @@ def _pretrainings(sources: Sources) -> list[Job]:
 
 
 def _finetunings(sources: Sources) -> list[Job]:
-    """What starts from there, for tasks whose data were given."""
+    """The fine-tunings from `_STARTS`, for tasks whose data were given."""
     made = []
     for start, task in itertools.product(_STARTS, _TASKS["5"]):
         tables = tuple(table for table in start.tables if task in _TASKS[table])
@@ -191,7 +191,7 @@ def _finetunings(sources: Sources) -> list[Job]:
 
 
 def _starting_from(start: _Start, sources: Sources) -> tuple[Settings, Path]:
-    """The settings of runs from there, and what must be there for them."""
+    """The settings of runs from a start, and the path that they need."""
     if start.checkpoint is None:
         model = load_config("small/pretraining/bert").model
         sizes = {f"model.{size}": getattr(model, size) for size in _NEW}
@@ -204,7 +204,7 @@ def _starting_from(start: _Start, sources: Sources) -> tuple[Settings, Path]:
 
 
 def _runs_of_published(sources: Sources) -> list[Job]:
-    """What starts from the checkpoint, where one was given, for tasks whose data were."""
+    """The runs from the published checkpoint, if it was given, for tasks whose data were given."""
     if sources.checkpoint is None:
         return []
     made = []
@@ -222,9 +222,9 @@ def _runs_of_published(sources: Sources) -> list[Job]:
 
 
 def _ensemble(sources: Sources) -> Job:
-    """The answers of all seeds of table 2 together."""
+    """The job that combines the answers of all seeds of table 2."""
     run = sources.out / "published_squad"
-    # Where the report looks for it.
+    # The report looks for the answers there.
     answers = run / "ensemble.json"
     seeds = load_config("small/checkpoint/squad").searched["seed"]
     trials = [str(run / "trials" / f"seed={seed}") for seed in seeds]

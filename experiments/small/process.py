@@ -7,22 +7,22 @@ from types import FrameType
 
 from bert_tf.console import logger
 
-# What a shell reports of a process that the signal has ended, as commands of bert_tf do themselves.
+# The codes that a shell reports for processes ended by a signal; bert_tf exits with the same.
 _TERMINATED, _INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
 
 
 def run(command: Sequence[str]) -> str | None:
     """Runs a command to its end.
 
-    If this process gets SIGTERM or Ctrl-C, the command gets SIGTERM, on which training saves its
-    last step, and is waited for.
+    If this process gets SIGTERM or Ctrl-C, it sends SIGTERM to the command and waits for it;
+    training then saves its last step.
 
     Returns:
         How it failed, in words; None if it did not.
 
     Raises:
         KeyboardInterrupt: Ctrl-C has stopped this process or the command.
-        SystemExit: SIGTERM has; with the exit code for that.
+        SystemExit: SIGTERM has stopped one of them; with the exit code for that.
     """
     child: subprocess.Popen | None = None
     stopped = False

@@ -4,7 +4,7 @@
         --out squad_by_article
 
 The first articles go to train-v1.1.json, the rest to dev-v1.1.json, in the order of the file: no
-context is in both. With `--version 2.0` the files are named after that.
+context is in both. With `--version 2.0` the files are named train-v2.0.json and dev-v2.0.json.
 """
 
 import json

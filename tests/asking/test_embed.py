@@ -48,7 +48,7 @@ def texts(tmp_path):
 
 
 def embedded_blocks(monkeypatch, stop_in=None):
-    """The number of texts of each block, as it is embedded; one of them may be interrupted."""
+    """A list that gets the size of each block that is embedded; block `stop_in` is interrupted."""
     sizes, real = [], embed.batches
 
     def batches(model, signature, block, *options, **named):

@@ -57,12 +57,12 @@ def test_the_file_is_read_by_embedders_and_rerankers(model, pairs, tmp_path):
 @pytest.mark.end_to_end
 def test_questions_without_enough_negatives_are_counted(model, pairs, tmp_path, capsys):
     out = tmp_path / "mined.jsonl"
-    # Of the first question, two of four passages are answers.
+    # Two of the four passages answer the first question.
     assert mine(model, pairs, out, "--negatives", "3") == 0
     assert len(out.read_text().splitlines()) == 2
     said = capsys.readouterr().err
     assert "1 of 3 questions have fewer than 3 negatives, 0 of them none, and are left out" in said
-    # The second half of a pair of surrogates is none that a file can hold.
+    # UTF-8 cannot encode a lone surrogate.
     lines = ['{"text": "a log"}', '{"text": " "}', '{"text": "the tree \\udc00"}']
     corpus = write_lines(tmp_path / "corpus.jsonl", lines)
     assert mine(model, pairs, out, "--corpus", str(corpus), "--negatives", "4") == 0

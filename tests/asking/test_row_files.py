@@ -1,4 +1,4 @@
-"""What is asked about is read from lines of any kind, and lines that are no good are told."""
+"""Inputs are read from lines of any kind, and bad lines are reported."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark)
         ("a.jsonl", b'{"context": "a", "choices": [1]}', CHOICES, "no list of texts under 'cho"),
     ],
 )
-def test_lines_that_are_no_good_are_told_in_one_line(tmp_path, name, content, ranks, message):
+def test_bad_lines_are_reported_in_one_line(tmp_path, name, content, ranks, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         checked_lines(str(tmp_path / name), ranks)
@@ -79,7 +79,7 @@ def test_gzipped_lines_are_read_as_plain_ones(tmp_path):
         read(tmp_path / "cut.gz", TEXT)
 
 
-def test_what_cannot_be_opened_is_told(tmp_path):
+def test_an_input_that_cannot_be_opened_is_reported(tmp_path):
     with pytest.raises(UserError, match="input not found: .*missing"):
         read(tmp_path / "missing", TEXT)
     with pytest.raises(UserError, match="input cannot be read: .*Is a directory"):

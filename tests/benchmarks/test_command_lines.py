@@ -1,4 +1,4 @@
-"""Every benchmark tells mistakes as bert_tf's own commands do, and is in the README's tables."""
+"""Every benchmark reports mistakes as bert_tf's commands do, and is in the README's tables."""
 
 import importlib
 import sys
@@ -19,7 +19,7 @@ NAMES = sorted(
 
 @pytest.fixture
 def told(monkeypatch, capsys):
-    """Runs a benchmark that ends with exit code 2; returns what it says."""
+    """Runs a benchmark that ends with exit code 2; returns its error message."""
 
     def told(name, *arguments):
         package = FOLDER / name / "__main__.py"
@@ -45,7 +45,7 @@ def test_a_missing_file_is_told_in_one_line(told, tmp_path):
     assert f"argument --vocab: there is no {missing}" in error
 
 
-def test_what_the_distributions_are_measured_of_is_asked_for(told, tmp_path):
+def test_the_distributions_require_a_vocabulary_and_reference_records(told, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n")
     text = ["--text", tmp_path / "text.txt"]
     assert "--vocab is missing" in told("pretraining_distributions", *text)

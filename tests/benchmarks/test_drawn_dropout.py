@@ -1,4 +1,4 @@
-"""Both sides of `same_updates` drop the same."""
+"""Both sides of `same_updates` drop the same elements."""
 
 from unittest import mock
 
@@ -59,7 +59,7 @@ def test_draws_are_the_same_in_another_model_and_differ_between_updates():
 
 
 def _sorted(outputs):
-    """By their names, as TensorFlow flattens."""
+    """The outputs in the order of their names, as TensorFlow flattens a dict."""
     return [outputs[name] for name in sorted(outputs)]
 
 
@@ -83,7 +83,7 @@ def test_with_the_same_draws_a_model_of_the_peer_gives_the_same(name, tmp_path):
     checkpoint.fill(model)
     draw_in_ours(model)
     dropout = DrawnDropout(model)
-    # Of 17 tokens and 16, where ours computes rows of 18, and 34 tokens in all.
+    # Rows of 17 and 16 tokens. Our model computes rows of 18, and 34 tokens in all.
     mask = np.arange(17) < [[17], [16]]
     ids = np.random.default_rng(0).integers(5, len(tiny.VOCABULARY), mask.shape) * mask
     arrays = {"input_word_ids": ids, "input_mask": mask * 1, "input_type_ids": ids * 0}

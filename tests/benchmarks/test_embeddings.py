@@ -1,4 +1,4 @@
-"""What is compared with sentence-transformers: the same data, batches and texts, kept results."""
+"""The comparison with sentence-transformers: the same data, batches and texts; kept results."""
 
 import argparse
 import itertools
@@ -132,7 +132,7 @@ def arguments(tmp_path):
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """The work of the contestants, who give each text a vector of its letters."""
+    """The jobs that were run; each text gets a vector that counts its characters."""
     done = []
 
     def run_job(job, scratch):

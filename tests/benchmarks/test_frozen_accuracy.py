@@ -1,4 +1,4 @@
-"""Exports are asked for the dev data of their runs, as strings, and scored as the runs were."""
+"""Exports answer the dev data of their runs, as strings, and are scored as the runs were."""
 
 import concurrent.futures
 import random
@@ -56,7 +56,7 @@ WRITERS = {
 
 
 def gold_tags(dev):
-    """As an export has them, bytes [texts, longest]; what pads them is a tag too, to be rolled."""
+    """Tags as an export returns them, bytes [texts, longest]; padding is a tag too, for np.roll."""
     tags = dev.targets
     longest = max(map(len, tags))
     rows = [[*each, *["O"] * (longest - len(each))] for each in tags]

@@ -67,7 +67,7 @@ def test_words_that_the_peer_does_not_see_are_outside_of_entities(tmp_path):
     model = transformers.BertForTokenClassification(
         transformers.BertConfig(**sizes, intermediate_size=8, num_labels=len(LABELS))
     )
-    # Whatever it sees begins an entity.
+    # The model tags every word that it sees as the beginning of an entity.
     model.classifier.bias.data[0] = 100.0
     model.save_pretrained(tmp_path)
     job = {"max_length": 6, "checkpoint": str(tmp_path)}
@@ -95,7 +95,7 @@ def test_choices_of_unequal_length_are_predicted(tmp_path):
     rows = [{"context": "a", "choices": ["b", "b c"]}, {"context": "a b c", "choices": ["a", "b"]}]
     found = choosing.predict(rows)
     assert len(found) == 2 and set(found) <= {0, 1}
-    # As one at a time: neither their order nor their padding matters.
+    # Rows get the same answers alone: neither their order nor their padding matters.
     assert found == [choosing.predict([row])[0] for row in rows]
 
 
@@ -105,7 +105,7 @@ def lines():
 
 
 def test_hyper_parameters_are_those_of_the_configurations(lines):
-    """Which are the paper's; of several learning rates the first."""
+    """These are the paper's; of several learning rates, the first one is used."""
     for name, task in lines.items():
         train = load_config(task.config).train
         rates = train.learning_rate
@@ -128,7 +128,7 @@ def test_ours_trains_with_the_optimizer_of_pytorch_and_with_random_batches(lines
     assert (train.decay_after_warmup, train.group_by_length) == (True, False)
 
 
-def test_the_same_updates_want_a_checkpoint_that_is_there(tmp_path, monkeypatch, capsys):
+def test_the_same_updates_require_an_existing_checkpoint(tmp_path, monkeypatch, capsys):
     given = ["same_updates", "--checkpoint", str(tmp_path / "missing"), "--data", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", given)
     assert same_updates.main() == 2
@@ -240,7 +240,7 @@ def test_a_line_is_of_one_machine_and_one_version_of_each_library(tmp_path):
 
 
 def test_no_run_is_added_to_those_of_another_machine(tmp_path):
-    """Which is told before it is run."""
+    """The mistake is reported before the run."""
     there = write_result(tmp_path, "bert_tf", 0, processor="another")
     quality._check_machines([there])
     with pytest.raises(UserError, match="bert_tf-0.json has .*processor another, not "):
@@ -287,8 +287,8 @@ def test_scores_have_errors_over_the_seeds_and_differences_have_their_own(lines,
     assert cells == ["CODAH", "accuracy", *expected]
 
 
-def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
-    """Those for training and the held-out rows, wherever an earlier call's links led to."""
+def test_runs_read_the_files_that_the_checksum_covers(tmp_path):
+    """These are the training and dev files, wherever the links of an earlier call led."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         for file in ("train.tsv", "dev.tsv", "test.tsv"):

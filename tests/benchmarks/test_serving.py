@@ -31,7 +31,7 @@ def test_goals_that_are_missed_say_so():
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [["LABEL_0", "LABEL_1", "LABEL_2"], ["no", "yes", "maybe"]])
 def test_an_export_names_classes_as_transformers_does(names, tmp_path):
-    """Else no answer would be the peer's."""
+    """With other names no answer would equal the peer's."""
     encoder = Encoder(tiny.encoder_config(max_position_embeddings=MAX_LENGTH["classification"]))
     model = TextClassifier(encoder, tiny.tokenizer(), names)
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
@@ -39,7 +39,7 @@ def test_an_export_names_classes_as_transformers_does(names, tmp_path):
     config = checkpoint / "config.json"
     fields = json.loads(config.read_text())
     assert list(fields["id2label"].values()) == names
-    # What transformers writes has no section of ours.
+    # A configuration by transformers has no section `bert_tf`.
     del fields["bert_tf"]
     config.write_text(json.dumps(fields))
     exporting.main(str(checkpoint), str(out), "classification", "float32")

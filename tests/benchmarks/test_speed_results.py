@@ -93,7 +93,7 @@ def test_results_of_other_settings_are_not_taken_up(tmp_path):
 
 
 @pytest.mark.parametrize("commit", ["c6fac18-dirty", UNKNOWN])
-def test_results_of_code_that_no_commit_tells_are_not_taken_up(tmp_path, commit):
+def test_results_without_a_clean_commit_are_not_reused(tmp_path, commit):
     settings = SETTINGS | {"commit": commit}
     dataclasses.replace(result(1.0), settings=settings).save(tmp_path)
     with pytest.raises(UserError, match=f"is of commit {commit}, .*; remove it or choose another"):
@@ -101,7 +101,7 @@ def test_results_of_code_that_no_commit_tells_are_not_taken_up(tmp_path, commit)
 
 
 class Fake:
-    """A contestant that computes the same number at each step, or ends where it has none."""
+    """A contestant that always computes the same number; without a number its process ends."""
 
     def __init__(self, name: str, value: float | None):
         self.name, self._value, self.closed = name, value, False

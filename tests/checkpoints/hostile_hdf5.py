@@ -1,4 +1,4 @@
-"""What may stand in an HDF5 file in the place of a weight; each is given a file and a name."""
+"""Objects that may replace a weight in an HDF5 file; each function takes a file and a name."""
 
 from collections.abc import Callable
 
@@ -58,7 +58,7 @@ def nested(file: h5py.File, name: str) -> None:
     file.create_group(f"{name}/" + "a/" * 200)
 
 
-# Each of them -> what its refusal says.
+# Function -> the message of the refusal.
 CHANGES: dict[Callable[[h5py.File, str], None], str] = {
     external_link: "a weight is in the wrong place",
     soft_link: "a weight is in the wrong place",

@@ -1,4 +1,4 @@
-"""Between the formats: the same bits, the same outputs, and a word on what gets lost for others."""
+"""Conversion between formats: the same bits and outputs, and a line on what other programs lose."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_weights_that_the_source_lacks_are_not_made_up(tmp_path, capsys, to):
                                        "lstm_0, lstm_1"]),
     ],
 )  # fmt: skip
-def test_what_the_formats_own_reader_does_otherwise_is_said(
+def test_what_the_formats_own_reader_does_differently_is_reported(
     tmp_path, capsys, to, kind, sizes, warnings
 ):
     conversion.save(tiny.make(kind, **sizes), tmp_path / "out", to)
@@ -118,7 +118,7 @@ def test_what_the_formats_own_reader_does_otherwise_is_said(
     assert [line.partition(";")[0] for line in said] == [f"warning: {each}" for each in warnings]
 
 
-def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(tmp_path):
+def test_our_key_of_a_configuration_holds_only_what_the_format_cannot_say(tmp_path):
     model = tiny.make("classifier", hidden_act="gelu_new")
     conversion.save(model, tmp_path / "tf1", "tf1")
     conversion.save(model, tmp_path / "huggingface", "huggingface")
@@ -134,7 +134,7 @@ def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(
 
 
 @pytest.mark.parametrize("piece", ["##d", "##D"])
-def test_a_casing_that_only_the_vocabulary_tells_is_written(tmp_path, piece):
+def test_a_casing_known_only_from_the_vocabulary_is_written(tmp_path, piece):
     source = tiny.copied("google_tiny_classifier", tmp_path / "source")
     vocabulary = (source / "vocab.txt").read_text()
     (source / "vocab.txt").write_text(vocabulary.replace("##d", piece))
@@ -159,7 +159,7 @@ def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):
         ("out", "onnx", "unknown format 'onnx'; choose one of bert_tf, hugging"),
     ],
 )
-def test_a_place_or_a_format_that_cannot_be_is_refused(tmp_path, place, to, told):
+def test_an_unusable_path_or_format_is_refused(tmp_path, place, to, told):
     source = tiny.FIXTURES / "tf_hub_tiny"
     tiny.refused(told, conversion.convert, source, tmp_path / place, to)
 
@@ -183,7 +183,7 @@ def test_the_command_converts(tmp_path, capsys):
     assert reading.find(tmp_path / "out").description.model == "QuestionAnswerer"
 
 
-def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
+def test_the_command_reports_a_missing_checkpoint_in_one_line(tmp_path, capsys):
     missing = str(tmp_path / "missing")
 
     assert main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2

@@ -1,4 +1,4 @@
-"""Checkpoints that are cut short, changed, put together wrongly or made with ill will.
+"""Checkpoints that are cut short, changed, put together wrongly or malicious.
 
 Each gives one line that names the file, and nothing in it is run.
 """
@@ -59,7 +59,7 @@ def told_in_one_line(folder):
 
 
 @pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
-def test_a_file_that_is_cut_short_anywhere_is_told_in_one_line(copy_of, name):
+def test_a_file_cut_short_anywhere_is_reported_in_one_line(copy_of, name):
     folder = copy_of(name)
     for file in sorted(file for file in folder.rglob("*") if file.is_file()):
         whole = file.read_bytes()
@@ -72,7 +72,7 @@ def test_a_file_that_is_cut_short_anywhere_is_told_in_one_line(copy_of, name):
 
 
 @pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
-def test_what_is_no_file_is_refused_and_not_waited_for(copy_of, name):
+def test_a_path_that_is_not_a_regular_file_is_refused_without_waiting(copy_of, name):
     folder = copy_of(name)
     for file in sorted(file for file in folder.rglob("*") if file.is_file()):
         whole = file.read_bytes()
@@ -162,7 +162,7 @@ def test_a_checkpoint_without_its_data_says_what_to_copy(copy_of):
         ),
     ],
 )
-def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, told):
+def test_an_invalid_configuration_is_reported_with_its_file(copy_of, content, told):
     folder = copy_of("huggingface")
     (folder / "config.json").write_text(content)
 
@@ -260,7 +260,7 @@ def test_architectures_that_are_no_list_of_names_are_refused(copy_of, architectu
     "architectures",
     [None, [], ["Foo"], ["BertForQuestionAnswering"], ["BertForSequenceClassification", "X"]],
 )
-def test_the_weights_tell_what_architectures_leave_open_and_a_line_says_so(copy_of, architectures):
+def test_the_weights_decide_where_architectures_do_not_and_a_line_says_so(copy_of, architectures):
     folder = copy_of("huggingface")
     tiny.change(folder / "config.json", architectures=architectures)
 
@@ -293,7 +293,7 @@ def test_the_weights_tell_what_architectures_leave_open_and_a_line_says_so(copy_
         ({"label2id": {"good": 1, "bad": 0, "neither": 2}}, "label2id is .*, which contradicts"),
     ],
 )
-def test_labels_that_are_none_or_of_two_minds_are_refused(copy_of, fields, told):
+def test_invalid_or_contradictory_labels_are_refused(copy_of, fields, told):
     folder = copy_of("huggingface")
     tiny.change(folder / "config.json", **fields)
 
@@ -400,7 +400,7 @@ def change_weights(folder, change):
         (lambda array: np.full_like(array, -np.inf), "the weight .* contains NaN or infinity"),
     ],
 )
-def test_weights_that_are_no_numbers_or_integers_are_refused(copy_of, name, change, told):
+def test_integer_and_non_finite_weights_are_refused(copy_of, name, change, told):
     folder = copy_of(name)
     change_weights(folder, change)
 
@@ -409,7 +409,7 @@ def test_weights_that_are_no_numbers_or_integers_are_refused(copy_of, name, chan
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "model.", "module._orig_mod.net."])
-def test_what_training_tools_put_before_names_is_taken_off(copy_of, wrapper):
+def test_prefixes_that_training_tools_add_to_names_are_removed(copy_of, wrapper):
     folder = copy_of("huggingface")
     expected, _ = tiny.load(folder)
     arrays = tensors.load(folder / "model.safetensors")

@@ -19,7 +19,7 @@ FOLDER = tiny.FIXTURES / "huggingface_heads" / "BertModel"
 
 
 class FakeHub(types.ModuleType):
-    """Stands for huggingface_hub with one repository, org/name; notes what was asked for.
+    """Stands for huggingface_hub with one repository, org/name; records the requests.
 
     Its files are side by side, or as they are in the folder `root`.
     """
@@ -149,7 +149,7 @@ def test_the_files_of_sentence_transformers_modules_are_fetched(
         ("HFValidationError", r"cannot be downloaded \(first line\); try again later"),
     ],
 )
-def test_what_goes_wrong_is_told_in_one_line(hub, error, told):
+def test_errors_are_reported_in_one_line(hub, error, told):
     hub([], error)
 
     tiny.refused(told, reading.find, "hf://org/name")
@@ -191,7 +191,7 @@ def test_what_huggingface_hub_has_not_cached_is_told_in_one_line():
 
 
 @pytest.mark.usefixtures("real_hub")
-def test_a_full_disk_is_told_with_the_place_of_the_cache(monkeypatch):
+def test_a_full_disk_is_reported_with_the_path_of_the_cache(monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
     error = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(hub, "snapshot_download", mock.Mock(side_effect=error))
@@ -202,7 +202,7 @@ def test_a_full_disk_is_told_with_the_place_of_the_cache(monkeypatch):
 
 @pytest.mark.usefixtures("real_hub")
 @pytest.mark.parametrize("kind", ["ProxyError", "ReadError", "RemoteProtocolError"])
-def test_what_its_http_client_raises_is_told_in_one_line(monkeypatch, kind):
+def test_errors_of_its_http_client_are_reported_in_one_line(monkeypatch, kind):
     hub, client = pytest.importorskip("huggingface_hub"), pytest.importorskip("httpx2")
     error = getattr(client, kind)("the line is dead")
     monkeypatch.setattr(hub, "snapshot_download", mock.Mock(side_effect=error))

@@ -37,7 +37,7 @@ CLASSIFIERS = ["DistilBertForSequenceClassification", "ElectraForSequenceClassif
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_has_the_tensors_that_transformers_writes(tmp_path, kind, family):
     name = family + KINDS[kind]
-    # Of ELECTRA's classifier, the fixture has embeddings of the encoder's width.
+    # In the fixture, ELECTRA's classifier has embeddings of the encoder's width.
     sizes = SIZES[family] | ({"embedding_size": 0} if name in CLASSIFIERS else {})
     conversion.save(tiny.make(kind, **sizes), tmp_path / "out", "huggingface")
 
@@ -51,7 +51,7 @@ def test_what_is_written_has_the_tensors_that_transformers_writes(tmp_path, kind
     written = json.loads((tmp_path / "out" / "config.json").read_text())
     config = json.loads((FOLDER / name / "config.json").read_text())
     assert (written["architectures"], written["model_type"]) == ([name], config["model_type"])
-    # Nothing but labels and bert_tf's own is in one file alone.
+    # Only labels and bert_tf's own keys may be missing in the file of transformers.
     assert written.keys() - config.keys() <= {"bilstm", "bert_tf", "label2id", "id2label"}
 
 

@@ -1,4 +1,4 @@
-"""HDF5 files of weights, among them some that are made with ill will."""
+"""HDF5 files of weights, some of them malicious."""
 
 import re
 

@@ -65,7 +65,7 @@ def test_a_class_whose_head_is_not_among_the_weights_is_an_encoder(tmp_path, nam
 
 @pytest.mark.parametrize("architectures", [None, ["BertForNER"]])
 @pytest.mark.parametrize("name", ["BertForSequenceClassification", "BertForTokenClassification"])
-def test_of_a_class_that_is_not_named_the_pooler_tells_texts_from_tokens(
+def test_without_a_known_class_the_pooler_distinguishes_texts_from_tokens(
     tmp_path, name, architectures
 ):
     tiny.copied(f"huggingface_heads/{name}", tmp_path)
@@ -275,7 +275,7 @@ def test_steps_of_tokenizer_json_that_differ_are_refused_with_the_tokenizer(tmp_
     tiny.refused(told, Tokenizer.from_checkpoint, folder)
 
 
-def test_what_steps_of_tokenizer_json_do_otherwise_is_printed(tmp_path):
+def test_what_steps_of_tokenizer_json_do_differently_is_printed(tmp_path):
     steps = sequence("normalizer", NFD, LOWERCASE, {"type": "StripAccents"})
     notes = reading.find(with_tokenizer_json(tmp_path, steps)).notes
     assert len(notes) == 2
@@ -344,7 +344,7 @@ def write_ignored_weight(folder):
     safetensors.numpy.save_file(weights, path, {"format": "pt"})
 
 
-def test_what_a_checkpoint_has_beside_its_weights_is_said_by_load(tmp_path, capsys):
+def test_load_reports_what_a_checkpoint_has_besides_its_weights(tmp_path, capsys):
     tiny.copied("huggingface_heads/BertForSequenceClassification", tmp_path)
     bert_tf.load(tmp_path)
     assert "weights loaded" not in capsys.readouterr().err

@@ -40,7 +40,7 @@ OUTPUTS = {
     "end": ("end_logits",),
     "logits": ("logits",),
 }
-# Those that a head computes from a text as a whole, which transformers always takes from [CLS].
+# Outputs that a head computes from a whole text; transformers always computes them from [CLS].
 POOLED = {
     "pretrainer": "next_sentence",
     "classifier": "logits",

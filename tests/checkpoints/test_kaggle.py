@@ -1,4 +1,4 @@
-"""Addresses on Kaggle, through a stand-in for the library kagglehub; Kaggle itself is not asked."""
+"""Addresses on Kaggle, through a stand-in for the library kagglehub, without a network."""
 
 import sys
 import types
@@ -16,7 +16,7 @@ ADDRESS = "kaggle://google/bert/tensorFlow2/en-uncased-l-12"
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The handles that kagglehub is asked for; it has one model in two versions."""
+    """The handles that kagglehub had to download; it has one model in two versions."""
     handles = []
 
     def model_download(handle):

@@ -1,4 +1,4 @@
-"""`.keras` files that are damaged, of a later version, or made with ill will.
+"""`.keras` files that are damaged, of a later version, or malicious.
 
 Each gives one line that names the file, and nothing in it is run.
 """
@@ -34,7 +34,7 @@ KERNEL = "classifier/vars/0"
 
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory):
-    """The files inside a good one, by their names."""
+    """The files inside an intact `.keras` file, by their names."""
     path = tmp_path_factory.mktemp("keras") / "model.keras"
     model = bert_tf.TextClassifier(tiny.make("encoder"), Tokenizer(tiny.PIECES), tiny.LABELS)
     loss = keras.losses.sparse_categorical_crossentropy
@@ -44,13 +44,13 @@ def entries(tmp_path_factory):
 
 
 def read(path):
-    """The files inside one, by their names."""
+    """The files inside a `.keras` file, by their names."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def write(path, entries, compression=zipfile.ZIP_STORED):
-    """Writes a file of such files; without those that are None."""
+    """Writes a `.keras` file of these entries; entries that are None are left out."""
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in entries.items():
             if content is not None:
@@ -59,7 +59,7 @@ def write(path, entries, compression=zipfile.ZIP_STORED):
 
 
 def configure(path, entries, places, value):
-    """Writes a file whose configuration has another value at a place, with "/" between its keys."""
+    """Writes a file with another value in its configuration; "/" separates the keys of a place."""
     config = json.loads(entries[CONFIG])
     *outer, last = places.split("/")
     inside = config
@@ -71,18 +71,18 @@ def configure(path, entries, places, value):
 
 @pytest.fixture
 def changed(entries, tmp_path):
-    """Writes a file of which something is different."""
+    """Writes a file with some entries changed."""
     return lambda change, *options: write(tmp_path / "model.keras", entries | change, *options)
 
 
 @pytest.fixture
 def configured(entries, tmp_path):
-    """Writes a file whose configuration has another value somewhere."""
+    """Writes a file with another value in its configuration."""
     return lambda places, value: configure(tmp_path / "model.keras", entries, places, value)
 
 
 def refused(path, told):
-    """That a file is refused in one line, which names it."""
+    """Asserts that a file is refused in one line, which names it."""
     assert str(path) in tiny.refused(told, bert_tf.load, path)
 
 

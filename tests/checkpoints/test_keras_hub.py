@@ -117,7 +117,7 @@ def test_weights_are_not_trusted(tmp_path, change):
         ("tokens", {}, ["does not read classifier"]),
     ],
 )
-def test_what_keras_hub_does_otherwise_is_said(tmp_path, capsys, kind, sizes, warnings):
+def test_what_keras_hub_does_differently_is_reported(tmp_path, capsys, kind, sizes, warnings):
     conversion.save(tiny.make(kind, **sizes), tmp_path / "out", "keras_hub", Tokenizer(tiny.PIECES))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(warnings)

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: others than training, too, pass over what is damaged."""
+"""The checkpoints of a run: damaged ones are skipped, in training and elsewhere."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_what_only_training_reads_may_be_damaged(make_run, capsys):
     assert damage(of_run.newest(run)) == "optimizer.safetensors has changed"
 
 
-def test_a_damaged_best_one_has_no_other_in_its_place(make_run):
+def test_a_damaged_best_checkpoint_is_not_replaced_by_another(make_run):
     run = make_run({1: 1, 2: 1})
     flip(run, 1, "model.safetensors")
 
@@ -72,7 +72,7 @@ def test_a_damaged_best_one_has_no_other_in_its_place(make_run):
     assert reading.find(of_run.newest(run)).folder.name == "step-00000002"
 
 
-def test_a_run_in_which_all_are_damaged_is_told(make_run, capsys):
+def test_a_run_whose_checkpoints_are_all_damaged_is_reported(make_run, capsys):
     run = make_run({1: 1, 2: 2})
     for step in (1, 2):
         flip(run, step, "model.safetensors")
@@ -81,7 +81,7 @@ def test_a_run_in_which_all_are_damaged_is_told(make_run, capsys):
     assert capsys.readouterr().err.count("using the previous one") == 2
 
 
-def test_a_damaged_one_that_is_named_itself_is_refused(make_run):
+def test_a_damaged_checkpoint_named_by_its_own_path_is_refused(make_run):
     run = make_run({1: 1, 2: 2})
     flip(run, 1, "model.safetensors")
 

@@ -43,7 +43,7 @@ def test_a_run_folder_stands_for_its_newest_checkpoint_with_the_vocabulary_of_th
     assert found.read_vocabulary() == tiny.PIECES
 
 
-def test_a_vocabulary_further_up_is_that_of_a_run_only(tmp_path, ours):
+def test_only_a_run_takes_a_vocabulary_from_a_folder_further_up(tmp_path, ours):
     shutil.copytree(ours, tmp_path / "project" / "models" / "mine")
     (tmp_path / "project" / "models" / "mine" / "vocab.txt").unlink()
     shutil.copy(ours / "vocab.txt", tmp_path / "project")
@@ -52,7 +52,7 @@ def test_a_vocabulary_further_up_is_that_of_a_run_only(tmp_path, ours):
 
 
 @pytest.mark.parametrize("of_run", [False, True])
-def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_refused(tmp_path, ours, of_run):
+def test_a_vocabulary_that_replaced_the_original_is_refused(tmp_path, ours, of_run):
     if of_run:
         ours = shutil.move(ours, tmp_path / "run" / "checkpoints" / "step-00000001")
         shutil.move(ours / "vocab.txt", tmp_path / "run")
@@ -69,7 +69,7 @@ def test_a_folder_of_something_else_tells_what_was_expected(tmp_path):
 
 
 @pytest.mark.parametrize("place", [("x" * 5000,), ("x" * 300, "step"), ("x" * 300,)])
-def test_a_path_that_no_file_can_have_is_told_in_one_line(tmp_path, place):
+def test_an_impossible_path_is_reported_in_one_line(tmp_path, place):
     with pytest.raises(UserError, match="checkpoint cannot be read: .* .File name too long.$"):
         reading.find(tmp_path.joinpath(*place))
 
@@ -185,7 +185,7 @@ def test_a_head_of_another_number_of_labels_starts_anew(tmp_path, kind, labels):
 
 
 @pytest.mark.parametrize("folder", [CLASSIFIER, tiny.FIXTURES / "google_tiny_classifier"])
-def test_so_it_does_from_other_formats(folder):
+def test_a_head_of_another_number_of_labels_in_other_formats_starts_anew(folder):
     theirs = reading.find(folder)
     labels = theirs.description.head["num_classes"]
     report = theirs.fill(TextClassifier(Encoder(theirs.encoder), None, range(labels + 1)))
@@ -194,7 +194,7 @@ def test_so_it_does_from_other_formats(folder):
     assert report.why == f"the checkpoint has {labels} labels, the model {labels + 1}"
 
 
-def test_only_those_layers_of_a_head_start_anew_that_have_another_size(tmp_path):
+def test_only_the_layers_of_a_head_that_have_another_size_start_anew(tmp_path):
     source = tiny.make("feature_tagger")
     conversion.save(source, tmp_path / "tagger")
     found = reading.find(tmp_path / "tagger")

@@ -1,4 +1,4 @@
-"""What a vocabulary alone tells of its text; vocabularies with blank, repeated or missing lines."""
+"""What a vocabulary says about its text; vocabularies with blank, repeated or missing lines."""
 
 import json
 
@@ -20,12 +20,12 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "<S>", "<T
 
 
 @pytest.mark.parametrize("piece", ["The", "##D", "Москва", "Ελλάδα", "Éire", "##İ", "Ա"])
-def test_a_capital_letter_of_any_alphabet_tells_of_text_that_was_not_lower_cased(piece):
+def test_a_capital_letter_of_any_alphabet_means_text_that_was_not_lower_cased(piece):
     assert not is_lower_case([*SPECIAL, "the", piece])
 
 
 @pytest.mark.parametrize("piece", ["é", "##ु", "한", "##각", "й", "が"])
-def test_so_does_what_would_lose_its_accents(piece):
+def test_a_letter_that_lower_casing_would_change_means_text_that_was_not_lower_cased(piece):
     assert not is_lower_case([*SPECIAL, "the", piece])
 
 
@@ -38,7 +38,7 @@ def test_published_vocabularies_are_told_apart(shared_data, name, lower_case):
     assert is_lower_case(pieces) == lower_case
 
 
-def test_without_one_the_text_was_lower_cased_whatever_the_special_tokens_say():
+def test_without_such_letters_the_text_was_lower_cased_despite_the_special_tokens():
     assert is_lower_case([*SPECIAL, "the", "##d", "москва", "ες", "straße", "中", "##1", "!"])
 
 

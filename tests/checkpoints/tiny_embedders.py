@@ -23,7 +23,7 @@ ALL = "cls+max+mean+mean_sqrt_len_tokens+weightedmean+lasttoken"
 
 
 def arrays(prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without that."""
+    """The arrays whose names begin with a prefix, by their names without it."""
     return {n.removeprefix(prefix): a for n, a in GOLDEN.items() if n.startswith(prefix)}
 
 

@@ -149,7 +149,7 @@ def test_the_help_lists_the_exit_codes(capsys, arguments):
     assert re.findall(r"^  (\d+) ", codes, re.MULTILINE) == ["0", "2", "130", "143"]
 
 
-def test_the_help_names_every_command_and_the_version_is_told(capsys):
+def test_the_help_names_every_command_and_the_version_is_printed(capsys):
     shown = shown_by(capsys, "--help")
     assert re.findall(r"^    (\S+)", shown, re.MULTILINE) == COMMANDS
     assert shown_by(capsys, "--version") == f"bert-tf {bert_tf.__version__}\n"
@@ -177,7 +177,7 @@ def test_the_help_names_every_command_and_the_version_is_told(capsys):
         (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
+def test_a_mistake_is_reported_in_one_line(capsys, arguments, told):
     assert main(arguments) == 2
     assert told in one_line_of_error(capsys)
 
@@ -201,7 +201,7 @@ def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
 @pytest.mark.parametrize(
     "arguments", [["a", "b", "--to", "tf1"], ["--to", "tf1", "a", "b"], ["a", "--to", "tf1", "b"]]
 )
-def test_where_to_convert_to_may_stand_anywhere(arguments):
+def test_the_destination_of_convert_may_stand_anywhere(arguments):
     found = make_parser().parse_args(["convert", *arguments])
     assert (found.source, found.destination, found.to) == ("a", "b", "tf1")
 
@@ -214,7 +214,7 @@ def test_where_to_convert_to_may_stand_anywhere(arguments):
         ("finetune", "pretraining", "pretrain"),
     ],
 )
-def test_a_configuration_of_another_task_is_told(capsys, config_file, command, task, other):
+def test_a_configuration_of_another_task_is_reported(capsys, config_file, command, task, other):
     assert main([command, config_file, "--out", "run", "--set", f"task={task}"]) == 2
     told = f"bert-tf {command} cannot run task {task}; use bert-tf {other}\n"
     assert one_line_of_error(capsys).endswith(told)
@@ -230,7 +230,7 @@ def test_settings_reach_the_run_given_together_or_one_by_one(training, config_fi
     assert (config.train.seed, config.train.batch_size, config.train.max_length) == (1, 2, 9)
 
 
-def test_workers_are_told_to_tensorflow(training, config_file, monkeypatch):
+def test_workers_are_passed_to_tensorflow(training, config_file, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "")
     arguments = ["finetune", config_file, "--out", "run", "--set", "train.strategy=multi_worker"]
 
@@ -260,7 +260,7 @@ NO_WORKERS = f"--workers requires train.strategy multi_worker; add --set {MULTI_
         ("train.strategy=mirrored", ["--workers", "one:1", "--worker", "0"], NO_WORKERS),
     ],
 )
-def test_workers_that_do_not_fit_are_told(capsys, training, config_file, setting, arguments, told):
+def test_unsuitable_workers_are_refused(capsys, training, config_file, setting, arguments, told):
     assert main(["finetune", config_file, "--out", "run", "--set", setting, *arguments]) == 2
     assert one_line_of_error(capsys) == f"{told}\n"
 
@@ -329,7 +329,7 @@ def test_quiet_leaves_results_and_warnings_of_one_command(capsys, training, argu
         ),
     ],
 )
-def test_a_mistake_found_while_running_is_told_in_one_line(capsys, training, quiet, error, told):
+def test_a_mistake_found_at_run_time_is_reported_in_one_line(capsys, training, quiet, error, told):
     training.error = error
     assert main([*quiet, "evaluate", "run"]) == 2
     assert one_line_of_error(capsys).startswith(told)
@@ -378,7 +378,7 @@ def test_a_number_of_more_than_64_bits_is_refused(capsys):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_enough_is_no_error():
+def test_a_reader_that_closes_the_pipe_is_no_error():
     script = (
         "import sys, types, bert_tf.cli.parser\n"
         "def evaluate(*_):\n"

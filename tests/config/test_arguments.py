@@ -73,7 +73,7 @@ def test_fit_refuses_them_before_it_trains(classifier, given, said):
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1.5, "8", True])
-def test_answers_refuse_a_batch_that_is_none(classifier, value):
+def test_answers_refuse_an_invalid_batch_size(classifier, value):
     for ask in (
         lambda: classifier.predict(TEXTS, batch_size=value, verbose=0),
         lambda: classifier.evaluate(TEXTS, LABELS, batch_size=value, verbose=0),

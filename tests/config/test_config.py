@@ -226,7 +226,7 @@ def test_keys_of_pre_training_are_checked(load, settings, told):
     assert told in error(load, *settings, text=PRETRAINING)
 
 
-def test_what_other_data_or_another_attention_have_no_use_for_may_be_inherited(load):
+def test_keys_that_other_data_or_another_attention_do_not_use_may_be_inherited(load):
     shards = ["data.format=token_shards", "data.split=test", "data.dev_fraction=0.1"]
     one_way = ["model.attention=left_to_right", "data.next_sentence=false"]
 
@@ -239,7 +239,7 @@ def test_what_other_data_or_another_attention_have_no_use_for_may_be_inherited(l
     "masked_lm_prob=0.2 max_predictions_per_seq=20 mask_share=0.7 random_share=0.2 "
     "short_seq_prob=0 cross_documents=false whole_word_masking=true".split(),
 )
-def test_what_tfrecords_have_behind_them_is_not_ignored_in_silence(load, setting):
+def test_keys_already_applied_to_tfrecords_are_not_silently_ignored(load, setting):
     records = ["data.format=tfrecord", "data.dev_path=held_out"]
     message = error(load, *records, f"data.{setting}", text=PRETRAINING)
 
@@ -383,7 +383,7 @@ def test_what_changes_no_number_is_no_difference(load, setting):
     assert difference(load(), load(f"train.{setting}")) == {}
 
 
-def test_a_difference_is_told_to_people_with_both_values(load):
+def test_a_printed_difference_has_both_values(load):
     old = load("train.seed=[1, 2]")
     new = load("train.seed=1", "train.precision=bfloat16", "data.text_columns=[a, b]")
 

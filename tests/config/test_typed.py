@@ -41,7 +41,7 @@ pieces: int = bert_tf.Tokenizer("vocab.txt").vocab_size
 
 
 def functions() -> Iterator[tuple[str, Callable[..., object]]]:
-    """What is public of the public names, and was written here; with its name."""
+    """The public functions and methods of the public names that bert_tf defines, by name."""
     for name in bert_tf.__all__:
         public = getattr(bert_tf, name)
         if not inspect.isclass(public):
@@ -61,7 +61,7 @@ FUNCTIONS = dict(functions())
 
 
 def check(folder: Path, program: str) -> tuple[int, str]:
-    """What mypy returns and says of a program, and not of bert_tf itself."""
+    """The exit code and output of mypy for a program; errors in bert_tf itself are not shown."""
     (folder / "program.py").write_text(program, encoding="utf-8")
     options = ["--strict", "--follow-imports=silent", "--config-file=", "program.py"]
     done = subprocess.run(

@@ -154,12 +154,12 @@ def test_a_base_is_looked_for_beside_the_file_that_names_it(tmp_path):
         ("a: 1\nbase: [other.yaml]", "a: 1", "config.yaml:2: base must be the path"),
     ],
 )
-def test_a_base_that_cannot_be_is_refused(read, text, other, message):
+def test_an_invalid_base_is_refused(read, text, other, message):
     with pytest.raises(UserError, match=message):
         read(text, other=other)
 
 
-def test_experiments_have_names_that_files_go_before(read, tmp_path, monkeypatch):
+def test_files_take_precedence_over_names_of_experiments(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tree = read("base: glue/cola\ntrain: {epochs: 1}")
     assert (tree.values["data"]["format"], tree.values["train"]["epochs"]) == ("cola", 1)
@@ -203,7 +203,7 @@ def test_a_setting_is_yaml_for_one_key():
 
 
 @pytest.mark.parametrize("setting", ["seed", "=1", "train.=1", ".seed=1", "a=[1", "a=b: c: d"])
-def test_a_setting_that_is_none_is_refused_with_its_text(setting):
+def test_an_invalid_setting_is_refused_with_its_text(setting):
     with pytest.raises(UserError) as raised:
         yaml_files.read_setting(setting)
 

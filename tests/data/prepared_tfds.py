@@ -7,7 +7,7 @@ tfds = pytest.importorskip("tensorflow_datasets")
 
 
 def prepare(folder, examples, shards=(4, 3, 3)):
-    """A data set of the features that the examples have, in files of so many examples."""
+    """A data set with the features of the examples; `shards` has the rows of each file."""
     features = tfds.features.FeaturesDict(
         {
             key: tfds.features.Text() if isinstance(examples[0][key], str) else tf.int64

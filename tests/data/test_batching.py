@@ -19,7 +19,7 @@ LENGTHS = np.random.default_rng(0).integers(3, 30, 203)
 
 @dataclasses.dataclass
 class Numbered:
-    """Rows whose only token tells which row they are."""
+    """Rows whose tokens are all the number of the row."""
 
     lengths: np.ndarray
 

@@ -36,7 +36,7 @@ def test_one_call_at_a_time_in_order():
         return [number]
 
     numbers = map_until_exit(tf.data.Dataset.range(30), record, [tf.int64])
-    # Of what follows tf.data may make threads as well.
+    # tf.data may use threads for the later steps too.
     shaped = numbers.map(lambda n: tf.ensure_shape(n, [])).prefetch(tf.data.AUTOTUNE)
     assert list(shaped.as_numpy_iterator()) == called == list(range(30))
     assert most == 1
@@ -45,5 +45,5 @@ def test_one_call_at_a_time_in_order():
 @pytest.mark.slow
 def test_a_program_ends_although_its_datasets_read_ahead():
     root = Path(__file__).resolve().parents[2]
-    # With a plain numpy_function this waits for ever, five times out of six.
+    # With a plain numpy_function, the program hangs five times out of six.
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, check=True, timeout=120)

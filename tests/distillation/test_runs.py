@@ -148,7 +148,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(place, monkeypatch):
     runs.finetune(config, place / "cut")
     ours, theirs = (weight_names(bert_tf.load(each)) for each in (place / "cut", whole))
     assert all(np.array_equal(ours[name].numpy(), theirs[name].numpy()) for name in theirs)
-    # With another teacher it does not go on.
+    # With another teacher, the run does not resume.
     teacher = bert_tf.load(place / "teacher")
     teacher.classifier.bias.assign([9.0, -9.0])
     for number, path in enumerate(sorted((place / "cut" / "checkpoints").glob("step-*"))):

@@ -35,7 +35,7 @@ def teacher():
 
 @pytest.fixture(scope="module")
 def inputs(teacher):
-    """What it is called with for some texts."""
+    """The teacher's inputs for some texts."""
     return teacher.preprocessor()(tf.constant(tiny_objects.TEXTS[:4]))
 
 
@@ -80,7 +80,7 @@ def test_encoders_of_two_stacks_give_layers_of_both():
             np.testing.assert_array_equal(ours[name.format(low)], theirs[name.format(high)])
 
 
-def test_what_only_the_last_layer_has_comes_from_there():
+def test_weights_that_only_the_last_layer_has_come_from_the_last_layer():
     weights = {"encoder/layer_0/b": 0, "encoder/layer_1/b": 1}
     weights |= {"encoder/layer_1/final": 9, "head": 5}
     names = ["encoder/layer_0/b", "encoder/layer_0/final", "head"]

@@ -1,8 +1,8 @@
-"""Prints how far the weights of students are apart that one and that two devices have trained.
+"""Prints how much the weights of students differ if one or two devices have trained them.
 
     python -m tests.distillation.two_devices
 
-TensorFlow makes virtual devices before it starts only, so this is a process of its own.
+TensorFlow makes virtual devices only before it starts, so this is a process of its own.
 """
 
 import json
@@ -16,7 +16,7 @@ KINDS = ("tags", "ranks", "vectors of pairs")
 
 def trained(kind: str, strategy: tf.distribute.Strategy) -> dict[str, np.ndarray]:
     """The weights of a student after an epoch."""
-    # Its import computes, after which there would be no virtual devices.
+    # The import computes something; after it, no virtual devices could be made.
     from tests.distillation.test_fit import ALL, data, model, values
 
     with strategy.scope():
@@ -34,7 +34,7 @@ def main() -> None:
     """Trains on both, and prints the differences as JSON."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    # TensorFlow groups devices once a process.
+    # TensorFlow groups devices only once in a process.
     single = tf.distribute.OneDeviceStrategy("cpu:0")
     both = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
     found = {}

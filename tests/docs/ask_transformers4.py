@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-# pipeline() of 4.57 fails with TensorFlow; its classes work where torch is not seen.
+# pipeline() of 4.57 fails with TensorFlow; the classes work if torch is hidden.
 os.environ |= {"TF_USE_LEGACY_KERAS": "1", "USE_TF": "1", "USE_TORCH": "0"}
 
 import numpy as np

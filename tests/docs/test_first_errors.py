@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def is_on_the_page(message, start=None):
-    """That one of the page's messages is in `message`, whatever stands around it."""
+    """Asserts that one of the page's messages is in `message`, whatever is around it."""
     found = [each for each in MESSAGES if each in message]
     assert found, message
     if start:
@@ -46,7 +46,7 @@ def is_on_the_page(message, start=None):
 
 
 def finetune(folder, capsys, train, out="run"):
-    """What `bert-tf finetune` prints of a mistake, as it stands on the page."""
+    """What `bert-tf finetune` prints about a mistake, in the form that the page shows."""
     (folder / "run.yaml").write_text(CONFIG + train)
     assert main(["finetune", "run.yaml", "--out", out]) == 2
     return capsys.readouterr().err.replace(f"{folder}/", "").replace(f"{folder.resolve()}/", "")

@@ -31,7 +31,7 @@ TARGET = re.compile(r"(?:^|`)make ([a-z-]+)", re.MULTILINE)
 
 
 def anchors(text: str) -> list[str]:
-    """What links to the headings of a page end in."""
+    """The anchors of a page's headings; links to the headings end in them."""
     headings = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
     return [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
 
@@ -142,12 +142,12 @@ def test_the_reference_has_what_the_pages_import():
             r"^from ((?:bert_tf|export)[\w.]*) import (.+)$", text, re.MULTILINE
         ):
             for name in names.split(", "):
-                # Modules, and what the demo makes its data of.
+                # Modules may be imported, and so may the sources of the demo's data.
                 is_there = any(f"{each}.".startswith(f"{module}.{name}.") for each in named)
                 assert is_there or module == "bert_tf.experiments.demo", name
 
 
-def test_what_is_looked_for_is_found():
+def test_the_patterns_find_what_they_look_for():
     text = "`make demo`, `tests/a.py` and\nmake lint\n  bert-tf pretrain-data x; python -m export a"
     assert FILE.findall(text) == ["tests/a.py"]
     assert FILE.findall("runs/tests/a, my-docs/b, experiments/glue/*.yaml, (serving/)") == [

@@ -70,7 +70,7 @@ def test_it_is_small_and_names_no_place_on_a_machine(name):
 
 
 @each_notebook
-def test_what_it_prints_is_to_be_read(name):
+def test_its_outputs_hold_no_noise(name):
     for output in outputs_of(name):
         text = "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
         assert not NOISE.search(text), text
@@ -99,7 +99,7 @@ def test_the_index_has_every_notebook():
 
 
 def write_checkpoint(folder):
-    """What stands for the published checkpoint, in the folder of its name."""
+    """Writes a stand-in for the published checkpoint, in the folder of its name."""
     keras.utils.set_random_seed(0)
     tokenizer = tiny.tokenizer()
     config = tiny.encoder_config(max_position_embeddings=384, initializer_range=0.02)
@@ -172,7 +172,7 @@ def no_network(*args, **kwargs):
 
 
 def of_this_machine(request, urlopen=urllib.request.urlopen):
-    """What `urlopen` returns for a server of this machine; nothing else may be asked."""
+    """What `urlopen` returns for a server of this machine; other addresses are an error."""
     url = request if isinstance(request, str) else request.full_url
     return urlopen(request) if url.startswith("http://localhost:") else no_network(url)
 

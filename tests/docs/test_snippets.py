@@ -192,7 +192,7 @@ FAST = (
     "how_to/publishing.md",
     "../README.md",
 )
-# Pages that take three layers of what stands for BERT-base; for the others it has one.
+# Pages that use three layers of the stand-in for BERT-base; for the others it has one layer.
 DEEP = ("how_to/distillation.md", "how_to/phone.md")
 # Pages that start from a trained classifier, reviews.keras.
 OF_A_MODEL = ("how_to/exporting.md", "how_to/publishing.md")
@@ -220,7 +220,7 @@ DATA = {
 
 
 def write_checkpoint(folder, layers):
-    """What stands for BERT-base."""
+    """Writes a stand-in for BERT-base."""
     keras.utils.set_random_seed(0)
     tokenizer = tiny.tokenizer()
     config = tiny.encoder_config(
@@ -253,7 +253,7 @@ def link(checkpoint, folder):
 
 @pytest.fixture
 def hub(checkpoint, monkeypatch):
-    """What stands for the Hugging Face Hub: it has one published tagger."""
+    """A stand-in for the Hugging Face Hub, with one published tagger."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
     folder = checkpoint.parent / "tagger"
     if not folder.exists():

@@ -39,7 +39,7 @@ def one_way_and_more(attention: str, bilstm: bool, layout: str = "unpadded") -> 
 @pytest.mark.parametrize("attention", WAYS)
 def test_the_pooled_output_has_read_every_token(attention, bilstm):
     length = 5
-    # The first row as it is; in each other one token is another. Two are padding.
+    # Each row differs from the first one in one token. The last two places are padding.
     ids = np.tile(np.arange(1, 8), (1 + length, 1))
     ids[1 + np.arange(length), np.arange(length)] += 10
     pooled = one_way_and_more(attention, bilstm)(
@@ -77,7 +77,7 @@ PLACES = tf.constant([[0, 3], [2, 0], [6, 6]])  # the first row has a single tok
 @pytest.mark.parametrize("layout", ["unpadded", "padded"])
 @pytest.mark.parametrize("bilstm", [False, True])
 @pytest.mark.parametrize("attention", WAYS)
-def test_some_tokens_are_what_they_are_among_all(attention, bilstm, layout):
+def test_encoding_some_tokens_gives_the_same_as_selecting_them_from_all(attention, bilstm, layout):
     encoder = one_way_and_more(attention, bilstm, layout)
     weights = [weight.value for weight in encoder.trainable_weights if "pooler" not in weight.path]
     factors = tf.random.stateless_normal([6, encoder.config.output_size], [1, 2])

@@ -122,7 +122,7 @@ def test_every_call_draws_a_new_mask_and_a_seed_fixes_their_order():
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5])
-def test_rates_that_cannot_be_are_refused(rate):
+def test_impossible_rates_are_refused(rate):
     with pytest.raises(UserError, match=r"must be in \[0, 1\)"):
         Dropout(rate)
 

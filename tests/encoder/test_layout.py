@@ -65,7 +65,7 @@ def test_batches_of_any_lengths_have_few_shapes():
         assert lengths.max() <= row_len <= lengths.max() * 17 / 16
         tokens.add(count)
         row_lens.add(row_len)
-    # From 8 * 20 to 8 * 128 are three powers of two.
+    # There are three powers of two from 8 * 20 to 8 * 128.
     assert len(tokens) <= 3 * 16
     assert all(row_len % 4 == 0 for row_len in row_lens if row_len > 64)
 
@@ -73,7 +73,7 @@ def test_batches_of_any_lengths_have_few_shapes():
 def test_a_full_batch_has_no_more_tokens_than_places():
     layout = UnpaddedLayout(tf.ones([3, 16], tf.int32))
     assert len(layout.flatten(tf.zeros([3, 16]))) == 48
-    # 3 * 33 are no round number, and neither are rows of 33.
+    # 3 * 33 and 33 are not round numbers, so tokens and rows are padded.
     layout = UnpaddedLayout(tf.ones([3, 33], tf.int32))
     assert layout.key_mask.shape == (3, 34)
     assert len(layout.flatten(tf.zeros([3, 33]))) == 100

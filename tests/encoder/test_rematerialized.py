@@ -104,7 +104,7 @@ def test_each_dropout_draws_once(monkeypatch):
     encoder = encoder_for(SIZES)
     encoder.rematerialize = True
     gradients(encoder, WAYS["tokens"], graph=False)
-    # Computed twice, of the same seeds: 3 in each of two blocks and one before the first.
+    # 3 dropouts in each of two blocks draw twice, from the same seeds; one before them draws once.
     assert len(draws) == 2 * 3 * 2 + 1
     assert {int(state.numpy()[1]) for state in seeds(encoder)} == {2}
 

@@ -91,9 +91,9 @@ token_classifier/feature_classifier/kernel                         8 5
 token_classifier/feature_classifier/bias                             5
 """,
 }
-# What decays: kernels and tables; no bias, no layer normalization.
+# Weights that decay: kernels and tables; no bias, no layer normalization.
 DECAYS = re.compile(r"/(recurrent_)?kernel$|_embeddings$")
-# What no task that reads tokens trains.
+# Weights that no task on tokens trains.
 POOLER = {"encoder/pooler/kernel", "encoder/pooler/bias"}
 
 

@@ -27,7 +27,7 @@ SPEAKING = [
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in (".py", ".yaml")
 ]
-# "…" stands for what the reader has given before.
+# "…" stands for arguments that the reader has seen before.
 COMMAND = re.compile(r"^ *(bert-tf|python -m ([\w.]+)) (?!COMMAND|…)(.+)$", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def names(paths):
 
 @pytest.mark.parametrize("path", FILES, ids=names(FILES))
 def test_every_file_loads(path):
-    # What all of GLUE has in common waits for a task's data.
+    # glue.yaml has the settings that all tasks of GLUE share, but no data.
     data = ["data.path=CoLA", "data.format=cola"] if path.name == "glue.yaml" else []
     config = load_config(path, data)
     if path.parent.name == "squad":
@@ -69,7 +69,7 @@ def commands(text: str):
 )
 def test_the_commands_that_it_names_can_be_read(path, monkeypatch):
     def only_read(program, parser, argv, work, stopped):
-        """In the place of `bert_tf.cli.command.run`: mistakes are raised, and no work is done."""
+        """Replaces `bert_tf.cli.command.run`: mistakes are raised, and no work is done."""
         given.append(parser.parse_args(argv))
         return 0
 

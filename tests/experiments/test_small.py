@@ -129,7 +129,7 @@ def test_what_has_no_data_is_left_out(sources):
     assert not any("sst2" in name or name.startswith("published") for name in names)
 
 
-def test_what_is_left_out_is_told(sources, capsys):
+def test_tables_that_are_left_out_are_printed(sources, capsys):
     some = choose(sources._replace(glue=None), TABLES)
     assert not any("sst2" in job.name or "cola" in job.name for job in some)
     told = "--glue is not given; left out: table 1, a part of table 5, a part of table 6\n"
@@ -146,15 +146,15 @@ def test_what_is_left_out_is_told(sources, capsys):
 def test_nothing_to_do_is_a_mistake(sources):
     with pytest.raises(UserError, match="nothing is left of table 1; give --glue$"):
         choose(sources._replace(glue=None), ["1"])
-    # Without its runs, what prepares table 2 is not done either.
+    # Without its runs, the preparation of table 2 is not done either.
     with pytest.raises(UserError, match="table 2, table 1; give --glue and --checkpoint$"):
         choose(sources._replace(glue=None, checkpoint=None), ["2", "1"])
 
 
 class Jobs:
-    """Stands for the processes: each only leaves what it makes, unless it is to fail.
+    """Stands for the processes: each only writes its files, unless it has to fail.
 
-    One that another call has taken fails as well, and what it makes is there all the same.
+    A job that another call has taken fails as well, but its files are written.
     """
 
     def __init__(self, sources):
@@ -182,7 +182,7 @@ class Jobs:
         return "failed with exit code 2" if job.name in self.taken else None
 
     def _beside(self, job):
-        """What others need that this job makes too: steps of pre-training, another file."""
+        """Further files of this job that others need: steps of pre-training, another file."""
         folder, made = job.makes.parent, {each.makes for each in self._jobs.values()}
         if folder == self._out:
             return set()
@@ -192,7 +192,7 @@ class Jobs:
 
 @pytest.fixture
 def started(sources, monkeypatch):
-    """Starts the command with tables and options, and has all files that it asks for."""
+    """Starts the command with tables and options; all files that it requires exist."""
     for path in {path for job in jobs(sources) for path in job.given}:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -210,7 +210,7 @@ def started(sources, monkeypatch):
     return start
 
 
-def test_what_is_done_is_not_done_again(sources, started):
+def test_a_finished_job_is_not_done_again(sources, started):
     for _ in range(2):
         assert started("--tables", "3") == 0
     assert started.jobs.done == ["published_wnut17"]
@@ -229,7 +229,7 @@ def test_the_page_holds_the_runs_of_earlier_calls_too(sources, started):
     assert stand_ins == {sources.out / "published_wnut17": "conll2003"}
 
 
-def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
+def test_jobs_that_do_not_need_a_failed_one_are_done(sources, started, capsys):
     started.jobs.fails = {"left_to_right"}
     assert started("--tables", "5", "figure 4") == 2
     told = capsys.readouterr().err.splitlines()
@@ -253,7 +253,7 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
     assert len(started.jobs.done) == len(set(started.jobs.done)) == 32
 
 
-def test_what_another_call_does_meanwhile_is_done(started, capsys):
+def test_a_job_that_another_call_does_meanwhile_counts_as_done(started, capsys):
     started.jobs.taken = {"left_to_right"}
     assert started("--tables", "5") == 0
     assert "left_to_right failed with exit code 2" in capsys.readouterr().err
@@ -268,7 +268,7 @@ def test_a_quiet_call_has_quiet_jobs(started, capsys):
 
 def test_results_of_other_sources_are_not_mixed(sources, started, capsys, tmp_path):
     assert started("--tables", "3", without=["glue"]) == 0
-    # What was not given before may be now.
+    # A source that was not given before may be given now.
     assert started("--tables", "3") == 0
     assert set(json.loads((sources.out / "sources.json").read_text())) == {
         "data",

@@ -1,4 +1,4 @@
-"""What is wrong with the inputs of the small tables is told before the first job."""
+"""Errors in the inputs of the small tables are reported before the first job."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from tests import tiny
 
 @pytest.fixture
 def sources(tmp_path):
-    """All files that are given, empty, and a checkpoint."""
+    """All input files, empty, and a checkpoint."""
     sources = Sources(*(tmp_path / name for name in ("data", "out", "glue", "checkpoint")))
     for path in {path for job in jobs(sources) for path in job.given} - {sources.checkpoint}:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,11 +35,11 @@ def chosen(sources, *tables):
     return [job for job in jobs(sources) if set(tables) & set(job.tables)]
 
 
-def test_what_is_all_there_is_good(sources):
+def test_complete_inputs_are_accepted(sources):
     check(jobs(sources), sources.checkpoint)
 
 
-def test_all_that_is_missing_is_told_at_once(sources):
+def test_everything_missing_is_reported_at_once(sources):
     missing = [
         sources.data / "wikitext2" / "train.txt",
         sources.data / "codah" / "dev.tsv",
@@ -54,7 +54,7 @@ def test_all_that_is_missing_is_told_at_once(sources):
     check(chosen(sources, "3", "7"), sources.checkpoint)
 
 
-def test_what_is_done_needs_no_data_any_more(sources):
+def test_a_finished_job_needs_no_data_any_more(sources):
     (sources.data / "codah" / "dev.tsv").unlink()
     (job,) = chosen(sources, "4")
     job.makes.parent.mkdir(parents=True)
@@ -69,7 +69,7 @@ def test_what_is_done_needs_no_data_any_more(sources):
         ("vocab.txt", "1", "holds no vocabulary"),
     ],
 )
-def test_a_checkpoint_that_is_not_whole_is_told(sources, file, table, told):
+def test_an_incomplete_checkpoint_is_reported(sources, file, table, told):
     (sources.checkpoint / file).unlink()
     with pytest.raises(UserError, match=told):
         check(chosen(sources, table), sources.checkpoint)
@@ -115,7 +115,7 @@ def test_a_run_of_another_configuration_is_told(sources, job, saved):
         check([other], sources.checkpoint)
 
 
-def test_other_seeds_are_told_of_a_run_that_is_done(sources, job):
+def test_other_seeds_are_reported_for_a_finished_run(sources, job):
     (begun(job) / "checkpoints").mkdir()
     other = changed(job, "train.seed=[4,5]")
     check([other], sources.checkpoint)

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.experiments.small import process
 
-# Notes on SIGTERM that it has saved, in the file that is named, and ends.
+# On SIGTERM it creates the file `saved`, and ends.
 SAVING = """
 import os, signal, sys, time
 def save(number, frame):
@@ -21,7 +21,7 @@ time.sleep(60)
 
 @pytest.fixture(autouse=True)
 def heard():
-    """Ctrl-C is heard, even where a shell has started the tests in the background, deaf to it."""
+    """Makes Ctrl-C work, even if a shell started the tests in the background to ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -41,7 +41,7 @@ def python(text):
         ("os.kill(os.getpid(), 11)", f"was ended by signal 11 ({signal.strsignal(11)})"),
     ],
 )
-def test_how_a_command_went_is_told(end, told):
+def test_the_outcome_of_a_command_is_reported(end, told):
     assert process.run(python(f"import os; {end}")) == told
 
 
@@ -77,7 +77,7 @@ def test_what_stops_this_process_lets_the_command_save(tmp_path, name, code, rai
     assert getattr(stopped.value, "code", 143) == 143
 
 
-def test_what_sigterm_did_before_it_does_again():
+def test_the_previous_handler_of_sigterm_is_restored():
     before = signal.getsignal(signal.SIGTERM)
     process.run(python(""))
     assert signal.getsignal(signal.SIGTERM) == before

@@ -57,7 +57,7 @@ def test_the_command_scores_the_answers(always, tmp_path, capsys):
     metrics = json.loads(capsys.readouterr().out)
     assert metrics == pytest.approx({"exact_match": 50, "f1": 100 * (1 + 2 / 3) / 2})
     assert json.loads((tmp_path / "answers.metrics.json").read_text()) == metrics
-    # Answers that are not scored do not keep the metrics of others.
+    # Answers without a score remove the metrics of earlier ones.
     combine(always, out)
     assert not (tmp_path / "answers.metrics.json").exists()
 

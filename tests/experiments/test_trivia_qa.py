@@ -68,7 +68,7 @@ def test_of_answers_at_one_place_the_longest_is_taken(tmp_path):
 def test_a_document_that_a_question_names_twice_gives_one_question(tmp_path):
     evidence = documents(tmp_path, a="Sunset Boulevard", b="Sunset Blvd.")
     path, out = write_questions(tmp_path, "a.txt", "b.txt", "a.txt"), tmp_path / "out.json"
-    # So do two questions of one name.
+    # Two questions of one name give one question too.
     content = json.loads(path.read_text())
     content["Data"].append(content["Data"][0])
     path.write_text(json.dumps(content))
@@ -87,7 +87,7 @@ def test_names_that_lead_elsewhere_or_nowhere_are_not_there(tmp_path):
     assert read_squad(out).ids[0] == "\ufffd--a.txt"
 
 
-def test_a_number_of_words_that_is_none_is_refused(tmp_path):
+def test_a_number_of_words_below_one_is_refused(tmp_path):
     with pytest.raises(UserError, match="--words must be at least 1, not -5"):
         trivia_qa.convert(write_questions(tmp_path), tmp_path, tmp_path / "out.json", words=-5)
 

@@ -62,7 +62,7 @@ def tasks(*quick: str, without: Sequence[str] = ()) -> list:
     ]
 
 
-# The first layer, the last one, and what passes between them; one layer is both for the others.
+# These families have a first and a last layer; the single layer of the others is both.
 LAYERS = {"classification": 2, "hub": 2}
 FORM = [field.name for field in dataclasses.fields(Form)]
 
@@ -108,8 +108,8 @@ def tokenizer() -> Tokenizer:
 def models(tokenizer) -> Callable[[str], keras.Model]:
     """Gives the model of a family.
 
-    Of the texts that tests ask about, answers compete either in equal rows or with scores that
-    differ by 7e-4 or more: rounding (1e-6) does not decide which one is better.
+    For the texts of the tests, competing answers are in equal rows or have scores that differ by
+    7e-4 or more: rounding (1e-6) does not decide which one is better.
     """
     made: dict[str, keras.Model] = {}
 
@@ -158,13 +158,13 @@ def loaded(exported, opened) -> Callable[..., Any]:
     return lambda family, **settings: opened(exported(family, **settings))
 
 
-# Of any folder, once for all tests.
+# Loads the SavedModel of any folder, once for all tests.
 _session = functools.cache(SessionModel.load)
 
 
 @pytest.fixture
 def loads_once(monkeypatch, opened) -> None:
-    """Commands of this process get an export as it was loaded before."""
+    """Commands of this process reuse an export that was loaded before."""
     monkeypatch.setattr(tf.saved_model, "load", opened)
     monkeypatch.setattr(SessionModel, "load", _session)
 

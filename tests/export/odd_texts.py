@@ -50,12 +50,12 @@ def random_text(source: random.Random, longest: int) -> bytes:
 
 
 def random_characters(source: random.Random, size: int) -> str:
-    """So many characters and words, of which many are odd."""
+    """`size` characters and words, of which many are odd."""
     return "".join(source.choices(_CHARACTERS, k=size))
 
 
 def random_rows(source: random.Random, specs: Mapping[str, tf.TensorSpec], count: int) -> Rows:
-    """So many rows of random texts for the inputs of a signature."""
+    """`count` rows of random texts for the inputs of a signature."""
     rows = {}
     for name, spec in specs.items():
         shape = [count] if spec.shape.rank == 1 else [count, source.randint(0, 4)]
@@ -66,7 +66,7 @@ def random_rows(source: random.Random, specs: Mapping[str, tf.TensorSpec], count
 
 
 def ask(signature: Any, rows: Rows) -> dict[str, np.ndarray]:
-    """What a loaded signature answers, as arrays; every output has a row for each that is asked."""
+    """The answers of a loaded signature, as arrays; every output has one row for each input row."""
     tensors = {name: tf.constant(values, tf.string, values.shape) for name, values in rows.items()}
     answers = {name: value.numpy() for name, value in signature(**tensors).items()}
     batch = len(next(iter(rows.values())))
@@ -81,11 +81,11 @@ def ask(signature: Any, rows: Rows) -> dict[str, np.ndarray]:
 
 
 def check(rows: Rows, answers: Mapping[str, np.ndarray], labels: Sequence[bytes]) -> None:
-    """Raises AssertionError where an answer is none of those that its family may give.
+    """Raises AssertionError if an answer is not one that its family may give.
 
     Args:
-        rows: what was asked.
-        answers: what was said to it.
+        rows: the inputs.
+        answers: the outputs for them.
         labels: the names of the classes that the model has.
     """
     if "candidates" in rows:
@@ -122,7 +122,7 @@ def _check_label(answers: Mapping[str, np.ndarray], labels: Sequence[bytes]) -> 
 
 
 def _check_labels(answers: Mapping[str, np.ndarray], labels: Sequence[bytes]) -> None:
-    """Those that are given come first, the most probable before the others."""
+    """The labels that are given come first, the most probable before the others."""
     columns = (answers[name] for name in ("classes", "labels", "probabilities"))
     for names, given, row in zip(*columns, strict=True):
         assert names.tolist() == list(labels)

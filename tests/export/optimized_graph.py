@@ -1,6 +1,6 @@
 """`python -P optimized_graph.py GELU`: the operations that TensorFlow runs for exports.
 
-Exports a small model with that form of GELU, loads and asks it. Prints a JSON object: the
+Exports a small model with that form of GELU, loads it and runs it. Prints a JSON object: the
 operations of each part of the model, such as "layer_0", as operation -> number, and the largest
 difference of its scores.
 """
@@ -39,14 +39,14 @@ def main() -> None:
 
 
 def _operations(activation: str) -> dict:
-    """What one answer of an export takes."""
+    """The operations that one answer of an export takes."""
     sizes = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_act": activation}
     keras.utils.set_random_seed(0)
     encoder = Encoder(tiny.encoder_config(64, **sizes))
     model = QuestionAnswerer(encoder, tiny.tokenizer(), max_question_length=8)
     random = np.random.RandomState(0)
     for weight in model.weights:
-        if weight.ndim == 1:  # no bias is zero: its sum would be left out
+        if weight.ndim == 1:  # a bias must not be zero: its addition would be left out
             weight.assign(weight + 0.1 * random.normal(size=weight.shape))
     with tempfile.TemporaryDirectory() as folder:
         served = _exported(model, f"{folder}/model").signatures["serving_default"]

@@ -12,7 +12,7 @@ TEXTS = ["the cat [MASK] on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x [MAS
 
 
 def request(signature: Any, times: int = 1) -> dict[str, tf.Tensor]:
-    """A batch of so many times four rows for a loaded signature; lists have two texts."""
+    """A batch of `times` times four rows for a loaded signature; lists have two texts."""
     inputs = {}
     for name, spec in signature.structured_input_signature[1].items():
         texts = tf.constant(TEXTS * times)
@@ -40,9 +40,9 @@ def meta_graph(folder: Path) -> meta_graph_pb2.MetaGraphDef:
 
 
 def in_session(folder: Path) -> Callable[..., dict[str, np.ndarray]]:
-    """Loads a SavedModel as TensorFlow Serving does; gives what asks a signature by its name.
+    """Loads a SavedModel as TensorFlow Serving does; gives a function that calls a signature.
 
-    There the graph is one and its functions are merged into it, where TensorFlow 2 runs functions.
+    A session has one graph with all functions merged into it; TensorFlow 2 runs functions.
     """
     graph = tf.Graph()
     with graph.as_default():

@@ -31,7 +31,7 @@ def test_hard_texts_are_answered(signatures, family):
         rows = odd_texts.hard_rows(specs)
         answers = odd_texts.ask(signature, rows)
         odd_texts.check(rows, answers, labels)
-        # What stands beside a text in its batch does not change its answer.
+        # The other texts of a batch do not change the answer to a text.
         for row in (4, 9):
             alone = {name: values[row : row + 1] for name, values in rows.items()}
             found = odd_texts.ask(signature, alone)

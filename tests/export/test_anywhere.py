@@ -15,7 +15,7 @@ from tests import tiny
 from tests.export.conftest import TASKS, cases
 from tests.export.requests import assert_same, in_session, request
 
-# Loads all the exports it is told of, then asks each; what made them cannot be imported there.
+# Loads all the given exports, then calls each; the packages that made them cannot be imported.
 _ASK = """
 import pickle, sys
 for name in ("bert_tf", "export", "tf_keras", "tensorflow_models"):

@@ -28,7 +28,7 @@ def program(tmp_path_factory):
     libraries = [library / "libtensorflow_cc.so.2", library / "libtensorflow_framework.so.2"]
     includes = ["-I", tf.sysconfig.get_include(), f"-Wl,-rpath,{library}"]
     warnings = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Werror"]
-    # It links TensorFlow in a quarter of the time.
+    # This linker takes a quarter of the time to link TensorFlow.
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
     options = [*warnings, *linker, SOURCE, *includes, *libraries]
     subprocess.run([compiler, *options, "-o", out], check=True)
@@ -38,7 +38,7 @@ def program(tmp_path_factory):
 def ask(program, folder, signature, inputs):
     """What the program prints, as name -> (shape, values as texts)."""
     given = [f"{name}={text}" for name, texts in inputs.items() for text in texts]
-    # The regular expressions are for words.
+    # The library of regular expressions is for words.
     libraries = sorted([*OPS.glob("_*wordpiece_tokenizer.so"), OPS / "_regex_split_ops.so"])
     done = subprocess.run(
         [program, folder, signature, *libraries, "--", *given],

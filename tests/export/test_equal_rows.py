@@ -23,7 +23,7 @@ WAYS = ("python", "saved_model", "ids", "strings")
 
 @pytest.fixture
 def served(models, loaded, lite):
-    """Gives a function from string tensors to what a way of asking answers."""
+    """Gives a function from string tensors to the answers of a family, called in one of `WAYS`."""
 
     def serve(family, way):
         if way == "python":

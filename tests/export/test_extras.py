@@ -1,4 +1,4 @@
-"""What stands beside the graph: warm-up requests, model card, fingerprint, version folders."""
+"""What an export has besides the graph: warm-up requests, card, fingerprint, version folders."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def folders(exported, family, settings):
 
 
 def warmed_up(folder) -> dict[str, dict[str, tf.Tensor]]:
-    """What a server is told to ask: signature -> inputs."""
+    """The warm-up requests of a server: signature -> inputs."""
     found = {}
     path = folder / "assets.extra" / "tf_serving_warmup_requests"
     for record in tf.data.TFRecordDataset(str(path)):
@@ -130,7 +130,7 @@ def test_odd_labels_do_nothing_to_pages_and_terminals(models, tokenizer, tmp_pat
 
 
 def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):
-    """Of a frozen model, too, whose graph is changed after TensorFlow has written it."""
+    """The graph of a frozen model is changed after TensorFlow has written it."""
     copy = tmp_path / "copy"
     shutil.copytree(exported("classification", freeze=True), copy)
     told = tf.saved_model.experimental.read_fingerprint(str(copy))

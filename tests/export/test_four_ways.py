@@ -61,7 +61,7 @@ def tensors_of(columns: Mapping[str, list]) -> dict[str, tf.Tensor]:
 
 
 def assert_alike(found: Any, expected: Any) -> None:
-    """Numbers may differ as much as the kernels of batches of other sizes do."""
+    """Numbers may differ by as much as kernels do for batches of other sizes."""
     if isinstance(expected, dict):
         assert found.keys() == expected.keys()
         for name, value in expected.items():
@@ -88,7 +88,7 @@ def assert_same_answers(found: list[dict], expected: list[dict]) -> None:
 
 
 def assert_same_tensors(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Tensors of the same batch: only of likely answers does the place matter."""
+    """Tensors of the same batch are equal, but for the order of the n best answers."""
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         one, other = np.asarray(found[name]), np.asarray(value)
@@ -221,7 +221,7 @@ def check_words(row: Row, found: Row, answer: list[dict], offsets: Offsets) -> N
     for entity in answer:
         start, end = _offsets_of(row["text"], entity, offsets)
         assert begin[start].partition("-")[2] == entity["type"] and end in finish
-    # Nothing that begins an entity is left out.
+    # No beginning of an entity is left out.
     begun = [start for start, label in begin.items() if label.startswith("B-")]
     assert {*begun} <= {_offsets_of(row["text"], entity, offsets)[0] for entity in answer}
 

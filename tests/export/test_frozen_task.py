@@ -64,7 +64,7 @@ def test_both_formats_have_the_same_record(models, exported, lite_file):
 
 
 @pytest.mark.parametrize("name", ["variables.index", "variables.data-00000-of-00001"])
-def test_variables_that_are_damaged_are_told_in_one_line(folder, capsys, name):
+def test_damaged_variables_are_reported_in_one_line(folder, capsys, name):
     path = folder / "variables" / name
     whole = path.read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:20] + bytes(40) + whole[60:], None):

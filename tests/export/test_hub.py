@@ -64,7 +64,7 @@ def test_offsets_are_those_of_the_pieces(preprocessor):
     assert ends.to_list()[0] == [[3], [7, 8], [12], [13]]
 
 
-def test_special_tokens_are_told(preprocessor, tokenizer):
+def test_the_ids_of_special_tokens_are_available(preprocessor, tokenizer):
     for tokenize in (preprocessor.tokenize, preprocessor.tokenize_with_offsets):
         told = {name: int(each) for name, each in tokenize.get_special_tokens_dict().items()}
         assert told == {
@@ -105,7 +105,7 @@ def test_the_encoder_gives_what_the_model_gives(encoder, inputs, models):
     np.testing.assert_array_equal(flat["default"], found["default"])
 
 
-def test_no_weight_is_copied_to_tell_what_the_encoder_is(models, tokenizer, monkeypatch):
+def test_describing_the_encoder_copies_no_weight(models, tokenizer, monkeypatch):
     model = in_precision(models("hub"), "bfloat16")
     facts = ServedModel(model, Form(device="any")).facts()
     monkeypatch.delattr(served_model, "_Stored")

@@ -144,7 +144,7 @@ def test_sequential_models_of_strings(ours, tmp_path):
 
 
 @pytest.mark.end_to_end
-def test_what_it_cannot_be_is_said(ours, tmp_path):
+def test_folders_and_options_that_do_not_fit_are_refused(ours, tmp_path):
     module = tf.Module()
     module.serve = tf.function(lambda x: x, input_signature=[tf.TensorSpec([], tf.float32)])
     tf.saved_model.save(module, tmp_path / "other")

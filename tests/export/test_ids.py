@@ -26,7 +26,7 @@ GROUPS = [
     ["the dog", "the dog", "cats"],
     [*OTHERS[1:3], ""],
 ]
-# What a family is asked, if that is not a text or two.
+# Family -> its inputs, if they are not just one or two texts.
 ASKED = {
     "multiple_choice": (TEXTS, GROUPS),
     "reranking": (TEXTS, GROUPS),
@@ -121,7 +121,7 @@ def check_answers(model, columns, found, expected):
 
 
 def bytes_of(model, texts):
-    """The first byte and the one after the last of each token, of the texts of one window each."""
+    """The first byte of each token and the byte after its last, for texts of one window each."""
     pieces = model.tokenizer.tokenize_with_offsets(tf.constant(texts))
     return [each.to_list() for each in (pieces.starts, pieces.ends)]
 
@@ -209,7 +209,7 @@ def test_the_command_line_and_what_is_in_the_folder(models, tmp_path, capsys):
     assert "remove --inputs" in capsys.readouterr().err
 
 
-def test_what_ids_do_not_show_is_refused_and_other_records_too(models, exported, tmp_path):
+def test_options_that_ids_cannot_express_and_other_records_are_refused(models, exported, tmp_path):
     embedder = models("embedding")
     prompts = {"prompts": {"query": "the "}, "include_prompt": False}
     own = bert_tf.TextEmbedder(embedder.encoder, embedder.tokenizer, **prompts)

@@ -25,7 +25,7 @@ def answer(loaded):
 
 
 def signature_of(model, tokenizer, **options):
-    """What an export with these options has as its signature."""
+    """The signature of an export with these options."""
     masked_lm = MaskedLM(model.encoder, tokenizer, **options)
     masked_lm.masked_lm = model.masked_lm
     return traced(masked_lm.with_network(ServedModel(masked_lm)).signatures()["serving_default"])
@@ -75,13 +75,13 @@ def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, atten
     positions = tf.boolean_mask(trained.positions, told_there).numpy().tolist()
     assert positions == {"left_to_right": [1, 5], "right_to_left": [3, 7]}[attention]
     check_first(found, model, tokenizer, positions)
-    # Beside this one there is nothing but [CLS] and [SEP].
+    # The row of the last text has only [CLS] and [SEP] besides [MASK].
     assert (found["tokens"].numpy()[3, 0] != b"").all()
 
 
 @pytest.mark.slow
-def test_pieces_that_the_vocabulary_does_not_have_are_never_told(tokenizer):
-    """Some checkpoints have a table of a rounder size."""
+def test_pieces_that_the_vocabulary_does_not_have_are_never_answers(tokenizer):
+    """Some checkpoints round up the size of their table of embeddings."""
     config = tiny.encoder_config(16, vocab_size=tokenizer.vocab_size + 6)
     model = MaskedLM(Encoder(config), tokenizer)
     likely = np.zeros(config.vocab_size)

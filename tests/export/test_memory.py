@@ -1,8 +1,8 @@
 """However long a text or large a batch is, answering takes less than 2 GiB besides the model.
 
-A part of it is for what grows with the texts, measured with a tiny model on a megabyte and on a
-thousand rows; the rest for the model's own work, which goes in chunks and so does not grow with the
-texts, measured at the width of BERT-base on texts of many chunks.
+One part is for memory that grows with the texts. It is measured with a tiny model, on a megabyte
+and on a thousand rows. The rest is for the model itself, which computes in chunks and so does not
+grow with the texts. It is measured at the width of BERT-base, on texts of many chunks.
 """
 
 import json
@@ -19,8 +19,8 @@ SERVED = [family for family in FAMILIES if family != "hub"]
 # MiB.
 FOR_TEXTS, FOR_CHUNKS = 768, 1280
 
-# Answers a short text first: the model, and what TensorFlow does once, is not counted. The peak may
-# be that of loading, so that less is never said than what was taken.
+# Answers a short text first, so that the model and the memory that TensorFlow allocates once are
+# not counted. The peak may be that of loading, so the number is never too small.
 _ASK = """
 import json, resource, sys
 import tensorflow as tf, tensorflow_text
@@ -51,7 +51,7 @@ print((peak_bytes() >> 20) - before)
 
 
 def growth(folder, *requests: tuple[str, int, int]) -> int:
-    """MiB that a process takes besides the model: of a text, so many times, in so many rows."""
+    """MiB that a process takes besides the model, for requests (text, its repetitions, rows)."""
     done = subprocess.run(
         [sys.executable, "-c", _ASK, folder, json.dumps(requests)],
         capture_output=True,

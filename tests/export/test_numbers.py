@@ -14,7 +14,7 @@ TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 PAIRS = TEXTS, TEXTS[::-1]
 CONTEXTS = TEXTS[:3]
 CHOICES = [["on the mat", "fish", ""], ["a bird flew", "the sea " * 40, "good"], ["", "", "a"]]
-# What an output is of what the network returns.
+# Family -> an output, and how it is computed from the network's output.
 NUMBERS = {
     "classification": ("probabilities", tf.nn.softmax),
     "pair": ("probabilities", tf.nn.softmax),

@@ -10,7 +10,7 @@ from tensorflow.core.framework import node_def_pb2
 from tests.export.conftest import cases
 from tests.export.requests import meta_graph
 
-# The official image of TensorFlow Serving has these, and none that trims.
+# The official image of TensorFlow Serving has these ops, but none that trims.
 TEXT_OPS = {
     "CaseFoldUTF8",
     "FastBertNormalize",
@@ -27,7 +27,7 @@ TEXT_OPS = {
     "WhitespaceTokenizeWithOffsets",
     "WordpieceTokenizeWithOffsets",
 }
-# Of the core, what needs the process that made it, a compiler, or a table to be filled first.
+# Core ops that need the process that made them, a compiler, or a table to be filled first.
 BANNED = ("PyFunc", "Xla", "Table", "Lookup")
 
 CASES = cases(("classification", {}), ("classification", {"freeze": True}), bfloat16=True)
@@ -52,7 +52,7 @@ def test_a_server_knows_every_op(exported, family, settings):
     for graph in found:
         functions = {function.signature.name for function in graph.library.function}
         ops = {node.op for node in nodes(graph)} - functions
-        # `raw_ops` is written when TensorFlow is built: what other libraries bring is not in it.
+        # `raw_ops` is written when TensorFlow is built, so ops of other libraries are not in it.
         strange = {op for op in ops if not hasattr(tf.raw_ops, op)} - TEXT_OPS
         assert not strange
         assert not [op for op in ops if any(word in op for word in BANNED)]
@@ -67,7 +67,7 @@ def test_nothing_must_be_compiled(exported, family, settings):
             assert "_XlaCompile" not in each.attr
 
 
-def test_the_lists_tell_what_they_should():
+def test_the_lists_of_ops_match_tensorflow():
     assert not [op for op in TEXT_OPS if hasattr(tf.raw_ops, op)]
     for word in BANNED:
         assert any(word in op for op in dir(tf.raw_ops)), word

@@ -18,7 +18,7 @@ SHARD = {
     "GatherV2": 2,
     "Unpack": 1,
 }
-# And of the block: sums of the shards.
+# A block also has the sums of its shards.
 BLOCK = {operation: 2 * number for operation, number in SHARD.items()} | {
     "_MklLayerNorm": 2,
     "AddN": 2,

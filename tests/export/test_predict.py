@@ -78,7 +78,7 @@ def test_batches_hold_texts_of_similar_length(
 
 
 def test_a_pipe_is_answered_as_it_comes(exported, loads_once, texts, asked, monkeypatch, capsys):
-    """In blocks: what is read is answered before more is read."""
+    """A pipe is read in blocks: each is answered before more is read."""
 
     class Pipe(io.BytesIO):
         batches_before: list[int] = []
@@ -199,7 +199,7 @@ def test_of_several_versions_the_newest_is_asked_as_a_server_does(
 
 
 @pytest.mark.slow
-def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
+def test_a_pair_for_tf_hub_is_refused_with_how_to_use_it(exported):
     with pytest.raises(
         UserError, match="holds a preprocessor and an encoder for TF Hub, .* load each"
     ):
@@ -207,7 +207,7 @@ def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
 
 
 @pytest.mark.slow
-def test_models_that_take_no_texts_are_told(exported, capsys):
+def test_models_that_take_no_texts_are_refused(exported, capsys):
     with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
         predict.run(str(exported("multiple_choice")), ["text"], None, None)
     with pytest.raises(UserError, match="as int32; predict requires a model that takes strings"):

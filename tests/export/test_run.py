@@ -60,12 +60,12 @@ def answerer(encoder):
 
 
 def long_answerer():
-    """One with room for a question of the default length."""
+    """A model with room for a question of the default length."""
     return QuestionAnswerer(Encoder(tiny.encoder_config(16, max_position_embeddings=99)), None)
 
 
 def alone(folder, model, settings=None):
-    """A checkpoint that is of no run; with settings {} it is as other programs write it."""
+    """A checkpoint outside of a run; with settings {} it is as other programs write it."""
     tokenizer = tiny.tokenizer()
     description = describe(model, tokenizer)
     if settings is not None:
@@ -76,7 +76,7 @@ def alone(folder, model, settings=None):
 
 
 def without_pooler(folder, model):
-    """One of a model whose pooler is not there."""
+    """A checkpoint of a model without a pooler."""
     tokenizer = tiny.tokenizer()
     weights = {
         name: variable.numpy()
@@ -172,15 +172,13 @@ def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monk
     assert type(told.pop("model")) is type(whole.pop("model"))
     assert told == whole
     assert origin.configuration == of_run.configuration and of_run.metrics
-    # It is the one that the run ends with, which the metrics are of.
+    # It is the last checkpoint of the run, and the metrics are about that one.
     assert (origin.source, origin.metrics) == (str(step), of_run.metrics)
     news = capsys.readouterr().err
     assert "assumed" not in news and "warning" not in news
 
 
-def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
-    tmp_path, encoder, monkeypatch, capsys
-):
+def test_an_earlier_checkpoint_of_a_run_has_no_metrics(tmp_path, encoder, monkeypatch, capsys):
     run, model = answering(tmp_path, encoder)
     first = run.checkpoints / "step-00000001"
     assert options(first, monkeypatch)["rules"].null_threshold == 0
@@ -220,7 +218,7 @@ def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
 def test_what_a_checkpoint_does_not_say_of_its_inputs_is_reported(
     tmp_path, encoder, monkeypatch, capsys, make, given, assumed
 ):
-    # A configuration that is not of a run says nothing of it.
+    # The configuration of another program says nothing about the checkpoint.
     (tmp_path / "config.yaml").write_text("optimizer: adam\n")
     found = options(alone(tmp_path, make(encoder), settings={}), monkeypatch, **given)
     assert found.items() >= given.items()
@@ -443,7 +441,7 @@ def test_a_classifier_of_several_labels_at_once_is_served_as_one(tmp_path, encod
 
 
 @pytest.mark.parametrize("kind", ["task", "hub"])
-def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
+def test_a_vocabulary_that_replaced_the_original_is_not_served(
     tmp_path, encoder, monkeypatch, kind
 ):
     run = RunFolder.start(tmp_path / "run", load_config(tiny.write_finetuning(tmp_path)))

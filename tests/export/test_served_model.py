@@ -105,7 +105,7 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
 def test_few_functions_hold_the_weights_and_the_optimizer_spares_them(
     exported, family, settings, functions
 ):
-    """TensorFlow gives each that reaches them a copy when it loads the graph."""
+    """TensorFlow copies the weights to each function that reaches them when it loads the graph."""
     graph = meta_graph(exported(family, **settings)).graph_def
     library = {each.signature.name: each for each in graph.library.function}
     calls = {
@@ -156,7 +156,7 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
     assert len(traces) == 1
 
 
-def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
+def test_a_model_that_cannot_be_frozen_is_refused(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
         save_hub(models("hub"), tokenizer, tmp_path / "x", form=Form(freeze=True))
     monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
@@ -167,7 +167,7 @@ def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, 
 
 @pytest.mark.parametrize(("family", "trains"), [("classification", False), ("hub", True)])
 def test_only_what_trains_holds_gradients(exported, family, trains):
-    """They would be most of the functions, which take time to load."""
+    """Gradients would be most of the functions, which take time to load."""
     folder = exported(family) / ("encoder" if family == "hub" else "")
     library = meta_graph(folder).graph_def.library
     nodes = [node for function in library.function for node in function.node_def]
@@ -181,14 +181,14 @@ def test_layers_share_the_places_of_their_heads(exported):
     (model,) = (
         each.node_def for each in functions if any("layer_1" in n.name for n in each.node_def)
     )
-    # The first layer's; of the last one only the token that is read has a place.
+    # Only the first layer has them; in the last one only the token that is read has a place.
     assert not [n.name for n in model if "layer_1" in n.name and n.op in ("FloorDiv", "FloorMod")]
     assert [n.name for n in model if "layer_0" in n.name and n.op == "FloorDiv"]
 
 
 @pytest.mark.bfloat16
 def test_a_model_is_served_in_the_precision_asked_for(models, tokenizer):
-    """Whatever it was trained in; by default it stays in that."""
+    """The precision of training does not matter; it is only the default."""
     model = models("classification")
     encoder = Encoder(model.encoder.config, dtype="mixed_bfloat16")
     trained = TextClassifier(encoder, tokenizer, model.labels)
@@ -208,7 +208,7 @@ def test_a_model_without_a_pooler_is_copied_without_one():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_cannot_be_copied_is_told_in_one_line(models, tmp_path):
+def test_an_unknown_precision_is_refused(models, tmp_path):
     with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
         save_model(models("mlm"), tmp_path / "x", form=Form("float16"))
     assert not list(tmp_path.iterdir())
@@ -230,7 +230,7 @@ with open(answers, "wb") as file:
 
 @pytest.mark.slow
 @pytest.mark.bfloat16
-def test_weights_that_are_told_to_be_fixed_change_no_answer(exported, tmp_path):
+def test_assuming_fixed_weights_changes_no_answer(exported, tmp_path):
     folder = exported("classification", precision="bfloat16")
     told = {}
     for value in ("0", "1"):

@@ -38,7 +38,7 @@ def loaded(opened, saved):
 
 
 def check(texts, answers) -> None:
-    """What was found is what its offsets cut out, in order, and padding is what it should be."""
+    """Offsets cut out the words and entities in order, and padding is right."""
     rows = {"text": [text.encode() for text in texts]}
     found = {name: value.numpy() for name, value in answers.items()}
     assert {len(value) for value in found.values()} == {len(texts)}

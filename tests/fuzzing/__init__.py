@@ -1,1 +1,1 @@
-"""Files of strangers: whatever stands in them, a reader gives a result or a line that explains."""
+"""Files of strangers: whatever they contain, a reader gives a result or a line that explains."""

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that make damaged files of whole ones."""
+"""Hypothesis strategies that make damaged files from intact ones."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 # Where in a file an edit is made: the place is taken modulo the file's size.
 _PLACES = st.integers(0, 2**16)
 _LENGTHS = st.integers(0, 64)
-# What readers of numbers, texts and lines are known to stumble over.
+# Bytes that readers of numbers, texts and lines are known to stumble over.
 _ODD = (
     *(
         b"\x00",
@@ -26,7 +26,7 @@ def damaged(content: bytes, words: Sequence[bytes] = ()) -> st.SearchStrategy[by
 
     Args:
         content: a good file.
-        words: what has a meaning in its format.
+        words: bytes with a meaning in its format.
     """
     pieces = st.sampled_from([*words, *_ODD]) | st.binary(max_size=16)
     edit = st.one_of(

@@ -1,4 +1,4 @@
-"""The readers of what users are given by others, with good files of its format to damage."""
+"""The readers of files that users get from others, each with good files to damage."""
 
 import copy
 import dataclasses
@@ -53,7 +53,7 @@ from tests.export.litert import networks
 from tests.fuzzing.damage import damaged, one_damaged
 
 Files = dict[str, bytes]
-# Below the folder that is read: the copies of a reader that unpacks.
+# The folder, below the one that is read, for the copies of a reader that unpacks.
 CACHE = "cache"
 
 
@@ -274,7 +274,7 @@ def _framed(record: bytes) -> bytes:
 
 
 def _shards(scratch: Path) -> Reader:
-    """Damaged files, and arrays that are damaged but whose size and sum the manifest tells."""
+    """Damaged files, and damaged arrays whose size and checksum are right in the manifest."""
     counting.shards(scratch / "shards", [[3, 4], [5]], shard_tokens=100)
     files = _files_in(scratch / "shards")
     manifest = json.loads(files[MANIFEST])
@@ -405,13 +405,13 @@ _CONFIG, _WEIGHTS, _VOCABULARY = "config.json", "model.weights.h5", "assets/voca
 
 
 def _node(class_name: str, module: Any, config: Any, registered: Any = None, **more: Any) -> dict:
-    """What Keras makes an object of."""
+    """The JSON from which Keras makes an object."""
     names = {"module": module, "class_name": class_name, "registered_name": registered}
     return names | {"config": config} | more
 
 
 _ENCODER = {"vocab_size": 10**9, "hidden_size": 10**6, "num_hidden_layers": 1}
-# What a configuration may hold in the place of anything.
+# Values that may replace any value of a configuration.
 _HOSTILE = (
     *(None, True, 0, -1, 2, 0.5, 10**9, 10**400, 1e308, float("nan"), "", "x", "é", "a/b"),
     *("../../etc/passwd", "/etc/passwd", "file:///etc/passwd"),
@@ -504,7 +504,7 @@ def _keras(scratch: Path) -> Reader:
     )
 
     def read(folder: Path) -> None:
-        # Keras keeps something of every model, until its session is cleared.
+        # Keras keeps references to every model until its session is cleared.
         keras.backend.clear_session(free_memory=False)
         found = keras_files.read(folder / _KERAS)
         assert isinstance(found, EncoderModel | Encoder), found

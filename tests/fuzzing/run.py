@@ -26,22 +26,22 @@ from tests.fuzzing.readers import CACHE, Files, Reader, readers  # noqa: E402
 
 # An input takes milliseconds.
 SECONDS = 30
-# Of so many some must be read.
+# Of this many inputs, some must be read.
 MANY = 1000
-# Bytes: what a reader may ask for at once, and what the process may have grown by in the end, in
-# which TensorFlow keeps something of each kind of checkpoint that is made for it.
+# Bytes: how much a reader may allocate at once, and how much the process may grow in all.
+# TensorFlow keeps something of each kind of checkpoint that is made for the process.
 MOST_AT_ONCE, MOST_GROWTH = 4 << 30, 2 << 30
-# What no reader does (docs.python.org/3/library/audit_events.html).
+# Events that no reader may cause (docs.python.org/3/library/audit_events.html).
 _FORBIDDEN = ("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "subprocess.Popen")
 _FORBIDDEN += ("socket.connect", "pickle.find_class", "shutil.", "os.remove", "os.rename", "ctypes")
-# What a reader that unpacks does with its own temporary files.
+# Events that a reader that unpacks may cause, with its own temporary files.
 _DELETING, _MOVING = ("shutil.rmtree", "os.remove"), ("shutil.move", "os.rename")
-# What else it opens: how much memory is free, and a folder below the one that it is deleting.
+# Such a reader also opens /proc/meminfo, and a folder below the one that it is deleting.
 _UNPACKING = (("/proc/meminfo", "r"), ("assets", None))
 
 
 def main(inputs: int, scratch: Path, names: list[str]) -> None:
-    """Ends well if every input gave a result or a line, for each of the readers, or all of them."""
+    """Succeeds if every input gave a result or a line, for the named readers or for all."""
     known = readers(scratch)
     folder, temporary = scratch / "at_hand", scratch / "temporary"
     temporary.mkdir(exist_ok=True)
@@ -50,10 +50,10 @@ def main(inputs: int, scratch: Path, names: list[str]) -> None:
     for name in names or known:
         put(known[name].good, folder)
         watch.unpacks = known[name].unpacks
-        # Proof that the good file is good, and the imports that a reader puts off.
+        # Proves that the good file is good, and triggers the delayed imports of the reader.
         known[name].read(folder)
         before = in_use("resident")
-        # What was mapped for the readers before counts as little as TensorFlow's own.
+        # Memory that was mapped for earlier readers, or for TensorFlow, does not count.
         limit = in_use("size") + MOST_AT_ONCE
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         results = ask(known[name], inputs, folder, watch)
@@ -112,14 +112,14 @@ def accepted(reader: Reader, folder: Path, watch: "Watch") -> bool:
 
 
 class Watch:
-    """While it is entered, nothing is run, and no file written or opened outside `folder`.
+    """A context in which nothing is run, and no file is written or opened outside `folder`.
 
     Args:
         folder: what the reader reads.
-        temporary: where one that unpacks may write, besides the folder's cache.
+        temporary: where a reader that unpacks may write, besides the folder's cache.
 
     Attributes:
-        unpacks: whether this one does.
+        unpacks: whether this reader unpacks.
     """
 
     def __init__(self, folder: Path, temporary: Path):
@@ -134,7 +134,7 @@ class Watch:
 
     def __exit__(self, *exception: Any) -> None:
         self._on = False
-        # A reader that expects any exception has taken it for damage.
+        # A reader that catches every exception would have taken this one for damage.
         assert not self._done, self._done
 
     def _hook(self, event: str, arguments: tuple) -> None:

@@ -1,7 +1,7 @@
 """Whatever stands in a file, reading it gives a result or one line that says what is wrong.
 
-It takes no process down, no longer than seconds, no more than some memory, runs nothing, writes
-nothing, and opens nothing outside the folder that it was given.
+It ends no process, takes only seconds and limited memory, runs nothing, writes nothing, and opens
+nothing outside the folder that it was given.
 """
 
 import subprocess
@@ -30,7 +30,7 @@ READERS = (
 
 
 def fuzz(folder: Path, inputs: int, *readers: str) -> str:
-    """What is printed of so many inputs for each of the readers, or for all of them."""
+    """What is printed for `inputs` inputs for each of the readers, or for all of them."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzzing.run", str(inputs), folder, *readers],
         cwd=ROOT,

@@ -26,7 +26,7 @@ def windows():
 
 
 def logits_of(windows, of_pieces, elsewhere):
-    """Logits that say `of_pieces` where a piece has most context, and else something else."""
+    """Logits: `of_pieces` where a piece has most context, `elsewhere` in other windows."""
     pieces = windows.pieces.numpy()
     return np.where(windows.has_most_context, np.array(of_pieces)[pieces], elsewhere)
 

@@ -1,4 +1,4 @@
-"""Options of the command line become rows, and what does not fit is told in one line."""
+"""Options of the command line become rows, and bad ones are reported in one line."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
     assert row == {"text": "caf?"}
 
 
-def test_columns_must_be_as_long():
+def test_columns_must_have_equal_lengths():
     with pytest.raises(UserError, match="2 of --text-a, 1 of --text-b"):
         rows_of({"text_a": ["a", "b"], "text_b": ["c"]})
 

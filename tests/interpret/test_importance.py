@@ -57,8 +57,8 @@ def test_of_a_linear_output_they_are_the_tokens_own_parts(layout):
     np.testing.assert_allclose(found.values, expected, atol=1e-5)
 
 
-def test_every_token_of_a_number_that_is_not_round_has_its_own():
-    # 35 tokens, which the encoder fills up to 36, and as many rows to more again.
+def test_every_one_of_35_tokens_has_its_own_importance():
+    # The encoder pads 35 tokens to 36, and pads the tokens of several rows further.
     encoder = Encoder(encoder_config(max_position_embeddings=64, initializer_range=0.2))
     model = TextClassifier(encoder, None, range(3))
     inputs = {
@@ -105,7 +105,7 @@ def test_several_outputs_at_once_are_what_they_are_one_by_one():
         assert each.change == alone.change
 
 
-def test_of_a_frozen_encoder_too():
+def test_importances_of_a_frozen_encoder_add_up_too():
     encoder = Encoder(encoder_config())
     model = TokenClassifier(encoder, None, range(3), features="embeddings", lstm_units=4)
     found = explained(encoder, lambda rows: log_odds(model(rows)[:, 2], 0))

@@ -95,7 +95,7 @@ def test_the_page_shows_the_dev_data(inspected):
     assert "Left out" not in page
 
 
-def test_what_texts_say_is_text(inspected):
+def test_markup_in_texts_is_shown_as_text(inspected):
     _, _, page = inspected
     assert "alert(1)" in page
     assert EVIL not in page
@@ -200,7 +200,7 @@ def looks(page):
     return found.group()
 
 
-def test_of_a_checkpoint_without_a_head_the_encoder_is_shown(reviews, tmp_path):
+def test_the_encoder_of_a_checkpoint_without_a_head_is_shown(reviews, tmp_path):
     checkpoint, out = tmp_path / "encoder", tmp_path / "page.html"
     model = bert_tf.load(reviews)
     conversion.save(model.encoder, checkpoint, tokenizer=model.tokenizer)
@@ -211,7 +211,7 @@ def test_of_a_checkpoint_without_a_head_the_encoder_is_shown(reviews, tmp_path):
     assert "Embeddings" in parsed.headings
 
 
-def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, capsys):
+def test_a_keras_file_does_not_use_the_checkpoint_in_its_folder(reviews, tmp_path, capsys):
     model = bert_tf.load(reviews)
     conversion.save(model.encoder, tmp_path / "encoder", tokenizer=model.tokenizer)
     path = tmp_path / "encoder" / "other.keras"
@@ -220,7 +220,7 @@ def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, c
     assert f"{path} has no vocabulary" in capsys.readouterr().err
 
 
-def test_of_a_pretraining_the_encoder_is_shown_in_its_folder(tmp_path):
+def test_the_encoder_of_a_pretraining_is_shown_in_its_folder(tmp_path):
     run = RunFolder.start(tmp_path / "run", load_config(tiny.write_pretraining(tmp_path)))
     conversion.save(PreTrainer(Encoder(tiny.encoder_config())), step_folder(run.checkpoints, 1))
     inspect(run.path, [{"text_a": "the cat", "text_b": "a dog"}])

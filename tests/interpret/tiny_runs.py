@@ -74,7 +74,7 @@ LABELS = {"classification": ("bad", "good"), "token_classification": tiny_tags.L
 
 
 def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
-    """A run folder of one of `CONFIGS`; its data are beside it."""
+    """A run folder of one of `CONFIGS`; its data are next to it."""
     keras.utils.set_random_seed(1)
     loaded = load_config(CONFIGS[kind](folder))
     run = RunFolder.start(folder / "run", loaded)

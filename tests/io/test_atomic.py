@@ -243,7 +243,7 @@ with atomic_path("out", is_file, is_new=True) as new:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_of_two_that_write_what_is_new_one_is_refused(tmp_path, kind):
+def test_one_of_two_processes_that_write_a_new_path_is_refused(tmp_path, kind):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     options = {"cwd": tmp_path, "env": environment, "text": True, "stdin": subprocess.PIPE}
     command = [sys.executable, "-c", WRITER, kind]
@@ -322,7 +322,7 @@ def test_a_lock_is_held_once_and_ends_with_its_process(tmp_path, name):
         assert again is True
 
 
-def test_a_lock_on_nothing_makes_nothing(tmp_path):
+def test_locking_a_missing_file_creates_nothing(tmp_path):
     with pytest.raises(FileNotFoundError), locked(tmp_path / "file"):
         pass
     assert names(tmp_path) == []

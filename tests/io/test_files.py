@@ -1,4 +1,4 @@
-"""What cannot be read is told with its place."""
+"""Files that cannot be read are reported with their place."""
 
 import gzip
 import os
@@ -44,7 +44,7 @@ def test_a_file_that_cannot_be_unpacked_or_opened_is_named(tmp_path):
         ("text".encode("utf-16"), "line 1, byte 0"),
     ],
 )
-def test_a_file_that_is_no_text_is_told_with_the_place(tmp_path, content, message):
+def test_a_file_that_is_no_text_is_reported_with_the_place(tmp_path, content, message):
     (tmp_path / "a.txt").write_bytes(content)
 
     with pytest.raises(UserError, match=message):
@@ -59,7 +59,7 @@ def test_a_gzipped_text_is_unpacked_up_to_the_bytes_that_are_allowed(tmp_path):
         read_text(tmp_path / "a.gz", most=999)
 
 
-def test_a_file_that_is_missing_or_a_folder_is_told(tmp_path):
+def test_a_file_that_is_missing_or_a_folder_is_reported(tmp_path):
     with pytest.raises(UserError, match="vocabulary not found: .*a.txt"):
         read_text(tmp_path / "a.txt", "vocabulary")
     with pytest.raises(UserError, match="vocabulary is a folder, not a file: "):

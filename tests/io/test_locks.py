@@ -21,7 +21,7 @@ def short_times(monkeypatch):
 
 
 def owner(**changes) -> str:
-    """The content of a lock of this very process, as another one would see it."""
+    """The content of a lock of this process, as another process would see it."""
     process = os.getpid()
     own = {"host": "here", "machine": locks._machine(), "process": process}
     return json.dumps(
@@ -66,7 +66,7 @@ def test_a_process_of_this_machine_that_is_gone_has_lost_its_lock_at_once(scheme
     bucket = request.getfixturevalue(scheme)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    for gone in ({"process": process.pid}, {"started": "1"}):  # a number that is used again
+    for gone in ({"process": process.pid}, {"started": "1"}):  # a process number that is used again
         bucket.put("runs/a/.lock", owner(**gone))
         with locks.held(local_path(f"{bucket.address}/runs/a"), is_folder=True):
             assert json.loads(bucket.get("runs/a/.lock"))["id"] != "x"
@@ -107,7 +107,7 @@ def test_another_machine_that_renews_refuses(s3):
 
 
 @pytest.mark.slow
-def test_of_two_that_take_over_at_once_one_is_refused(s3):
+def test_one_of_two_that_take_over_at_once_is_refused(s3):
     s3.put("runs/a/.lock", owner(started="1"))
     results = []
 
@@ -138,7 +138,7 @@ def test_a_lock_that_was_lost_stops_what_is_written(s3, monkeypatch):
         time.sleep(0.15)
         with pytest.raises(UserError, match="^another process has taken over s3://bucket-"):
             write_text(run / "metrics.json", "{}")
-    assert s3.names() == ["runs/a/.lock"]  # the other one's
+    assert s3.names() == ["runs/a/.lock"]  # the lock of the other machine
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What cannot be written is told, and the old stays."""
+"""Failed writes are reported, and the old file stays."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ from bert_tf.io.resumable import resumable_file
     ids=["Python", "NumPy", "TensorFlow"],
 )
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's device that is full")
-def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path, write):
+def test_a_full_disk_is_reported_and_the_old_file_stays(tmp_path, write):
     write_text(tmp_path / "a.npy", "old")
     with pytest.raises(UserError, match="the disk is full"), atomic_path(tmp_path / "a.npy") as new:
         new.symlink_to("/dev/full")
@@ -37,7 +37,7 @@ def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path, write):
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
 
 
-def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(tmp_path):
+def test_a_limit_on_the_size_of_files_is_reported_as_a_full_disk(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
@@ -50,7 +50,7 @@ def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(tmp_path):
 
 
 @pytest.mark.parametrize("inside", ["file/a", "file/folder/a", "x" * 300])
-def test_a_place_that_cannot_be_written_is_told(tmp_path, inside):
+def test_a_place_that_cannot_be_written_is_reported(tmp_path, inside):
     (tmp_path / "file").touch()
 
     with pytest.raises(UserError, match="cannot write .*; choose another place"):
@@ -58,7 +58,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path, inside):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs Linux's /proc")
-def test_a_file_system_that_takes_no_files_is_told():
+def test_a_file_system_that_takes_no_files_is_reported():
     with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
         write_text("/proc/bert_tf/run", "x")
     with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
@@ -74,7 +74,7 @@ def test_other_errors_of_the_writer_stay_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENAMETOOLONG, errno.EDQUOT])
 @pytest.mark.parametrize("write", [lambda path: write_text(path, "x"), lambda p: opened(p)])
-def test_a_temporary_form_that_cannot_be_made_is_told_with_the_name_of_the_file(
+def test_a_temporary_file_that_cannot_be_made_is_reported_by_its_final_name(
     tmp_path, monkeypatch, write, number
 ):
     """Root may write everywhere, so the system's answer is given here."""
@@ -106,7 +106,7 @@ def test_a_folder_of_temporary_files_that_is_full_or_read_only_is_named(tmp_path
             raise refused
 
 
-def test_a_file_that_tensorflow_has_cut_is_told_as_a_full_disk(tmp_path, monkeypatch):
+def test_a_file_that_tensorflow_has_cut_is_reported_as_a_full_disk(tmp_path, monkeypatch):
     """Some of its writers do not notice that the disk is full; its readers then do."""
     cut = tf.errors.OutOfRangeError(None, None, "Read less bytes than requested")
     with pytest.raises(tf.errors.OutOfRangeError), atomic_path(tmp_path / "a"):

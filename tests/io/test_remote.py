@@ -265,12 +265,12 @@ def test_what_is_new_replaces_nothing(s3):
 
 
 @pytest.mark.slow
-def test_half_a_new_folder_of_a_killed_process_is_nothing(s3):
+def test_a_half_written_folder_of_a_killed_process_does_not_exist(s3):
     address = f"{s3.address}/models/1"
     s3.put("models/1/z.txt", "half")
-    assert exists(address)  # somebody's folder
+    assert exists(address)  # a folder of another program
     s3.put("models/.1.lock", "{}")
-    assert not exists(address)  # a killed process's
+    assert not exists(address)  # left by a killed process
     s3.put("models/1/config.json", "whole")
     assert exists(address)
 
@@ -289,7 +289,7 @@ def test_logs_are_stored_when_they_have_grown(s3):
     with log.open("a") as file:
         file.write(" two")
     fetched(run)
-    assert log.read_text() == "one two"  # what is newer here stays
+    assert log.read_text() == "one two"  # the newer local file stays
     synchronize(run)
     assert s3.get("run/logs/events") == b"one two"
 
@@ -307,7 +307,7 @@ def test_the_cache_has_a_size_and_keeps_what_is_used(s3, monkeypatch):
     fetched(addresses[3])
     assert there() == [False, True, False, True]
     fetched(addresses[0])
-    assert there() == [True, True, False, True]  # all three are of this process
+    assert there() == [True, True, False, True]  # this process has used all three
 
 
 def test_a_wrong_size_of_the_cache(s3, monkeypatch):

@@ -2,7 +2,7 @@
 
     python -m tests.models.on_replicas DEVICES OUT.npz CASE...
 
-TensorFlow makes virtual devices before it starts only, and groups them once a process.
+TensorFlow makes virtual devices only before it starts, and groups them only once.
 """
 
 import contextlib

@@ -95,7 +95,7 @@ def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
 
 
 @pytest.mark.end_to_end
-def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
+def test_a_subclass_is_served_as_its_parent_class(tmp_path):
     tokenizer = tiny.tokenizer()
     TenTimes(Encoder(CONFIG), tokenizer).export(tmp_path / "out")
     answer = tf.saved_model.load(tmp_path / "out").signatures["serving_default"]

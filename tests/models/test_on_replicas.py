@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """What all cases give on so many devices; each number of devices runs once."""
+    """The results of all cases on a number of devices; each number of devices runs once."""
 
     @functools.cache
     def of(devices: int) -> dict[str, np.ndarray]:
@@ -60,7 +60,7 @@ def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
 @pytest.mark.slow
 def test_devices_drop_different_elements(results):
     masks = results(2)["dropout"].reshape(4, 64)
-    # Of 64 coins two throws have about 32 in common, and more than 50 once in a million times.
+    # Two throws of 64 coins agree in about 32; in more than 50 only once in a million times.
     for one in range(4):
         for other in range(one):
             assert 14 < (masks[one] == masks[other]).sum() < 50

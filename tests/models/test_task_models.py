@@ -211,7 +211,7 @@ def test_parts_of_a_batch_compile_with_xla(has_static_shapes):
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
-def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
+def test_a_loss_that_is_no_mean_over_rows_is_refused_with_parts(reduction):
     model = TextRegressor(Encoder(SHALLOW), None)
     loss = keras.losses.MeanSquaredError(reduction=reduction)
     model.compile(AdamW(1e-3), loss)
@@ -263,12 +263,12 @@ def test_losses_that_are_built_in_are_not_given_again():
 
 
 @pytest.mark.slow
-def test_where_weights_are_said_to_stay_nothing_is_trained(monkeypatch):
+def test_training_is_refused_where_weights_are_assumed_frozen(monkeypatch):
     x, y = pretraining_targets()
     models = [PreTrainer(Encoder(SHALLOW)) for _ in range(3)]
     for model in models:
         model.compile(AdamW(1e-2))
-    # TensorFlow reads the variable once, here: tests after this one train.
+    # TensorFlow reads the environment variable once, in this `fit`, so later tests can train.
     models[0].fit(x, y, batch_size=4, verbose=0)
     monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
     with pytest.raises(UserError, match="ASSUME_FROZEN_WEIGHTS is set, .*; unset it"):

@@ -24,7 +24,7 @@ def test_a_curve_is_read_back_and_a_step_logged_twice_counts_once(tmp_path):
     assert curves.read_curves(tmp_path / "missing") == {}
 
 
-def test_the_commit_is_told_of_a_checkout_alone(tmp_path, monkeypatch):
+def test_the_commit_is_found_for_a_checkout_only(tmp_path, monkeypatch):
     for command in (["init"], ["commit", "-m", "a", "--allow-empty"]):
         options = ["-c", "user.name=a", "-c", "user.email=a"]
         command = ["git", *options, *command]

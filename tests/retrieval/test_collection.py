@@ -39,7 +39,7 @@ def test_a_folder_is_read(folder):
     passages, queries, relevant = read_beir(folder)
     assert passages == {"p1": "Cats The cat sat.", "p2": "The dog ran.", "3": ""}
     assert relevant == {"q1": {"p1": 2, "p2": 0}, "q3": {"3": 1}}
-    # Those that the split judges.
+    # Only queries with judgements in the split are read.
     assert queries == {"q1": "Who sat?", "q3": "Who flew?"}
 
 

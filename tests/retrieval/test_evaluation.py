@@ -16,7 +16,7 @@ COLLECTION = Collection(
 
 
 def embed(texts, prompt=None):
-    """Counts animals; longer vectors for longer texts."""
+    """Vectors that count animals; longer texts have longer vectors."""
     counts = [[text.count(name) for name in ANIMALS] for text in texts]
     return np.array(counts, np.float32) * [[len(text)] for text in texts]
 
@@ -73,7 +73,7 @@ def test_a_second_stage_ranks_the_candidates():
         candidates=3,
     )
     assert asked[0] == ("cat", ["the cat sat", "the dog sat", "the fish sat"])
-    # The rest follows behind the candidates.
+    # The other passages follow after the candidates.
     assert found["q0"] == {"p1": 1.0, "p0": 0.0, "p2": 0.0, "p3": -1.0}
     assert metrics["recall@10"] == 1.0
 

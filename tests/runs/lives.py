@@ -43,7 +43,7 @@ for line in sys.stdin:
 
 
 class Nursery:
-    """Starts one life after the other; what they say goes to the file `log`."""
+    """Starts one process after the other; their output goes to the file `log`."""
 
     def __init__(self, log: Path):
         self.log = log
@@ -64,7 +64,7 @@ class Nursery:
     ) -> int:
         """Runs a command of `bert-tf`; the signal `number` ends it once `until` holds.
 
-        With `strike` that is called instead, with the number of the process.
+        If `strike` is given, it is called instead, with the process id.
 
         Returns:
             The exit code, negative for a signal.

@@ -2,10 +2,10 @@
 
     python -m tests.runs.on_devices DEVICES COMMANDS.json
 
-TensorFlow makes virtual devices before it starts only, and groups them once a process.
+TensorFlow makes virtual devices only before it starts, and groups them only once.
 COMMANDS.json is a list of lists of arguments. ["cut", RUN, COPY, STEP] copies a run as it was when
-it was killed after the checkpoint of STEP. In the end JSON tells of this process, for each command,
-the `rows` of every batch that it made, and what files and folders it has `written` in the run.
+it was killed after the checkpoint of STEP. At the end it prints JSON: for each command, the `rows`
+of every batch that this process made, and the files and folders that it has `written` in the run.
 """
 
 import json
@@ -49,7 +49,7 @@ def record_rows() -> list[list[int]]:
     take = TrainingRows.take
 
     def recording_take(self: TrainingRows, rows: np.ndarray) -> tuple:
-        # Otherwise the form of a batch is asked for, or the fingerprint of all of them.
+        # Other calls are for the shapes of a batch, or for the fingerprint of all rows.
         if rows.any() and len(rows) < len(self.lengths):
             taken.append(rows.tolist())
         return take(self, rows)

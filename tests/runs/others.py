@@ -104,7 +104,7 @@ class Constant(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def shape(names):
-    """A function that returns something else than Keras has."""
+    """A function whose result is no object of Keras."""
     return names
 
 

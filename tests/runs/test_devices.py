@@ -57,7 +57,7 @@ def start(devices, commands, place, **environment):
 
 
 def finish(*processes):
-    """What each process tells of each command."""
+    """What each process reports about each command."""
     try:
         told = [process.communicate(timeout=250) for process in processes]
     finally:
@@ -84,7 +84,7 @@ def two_workers(commands, place):
 
 
 def run_two_workers(commands, place):
-    """What the chief and the worker tell of each command."""
+    """What the chief and the worker report about each command."""
     return finish(*two_workers(commands, place))
 
 
@@ -104,7 +104,7 @@ def assert_close(run, other):
 
 
 def assert_only_the_chief_writes(chief, worker):
-    """Of each command."""
+    """For each command, only the chief has written files."""
     for of_chief, of_worker in zip(chief, worker, strict=True):
         assert any("checkpoints" in path for path in of_chief["written"])
         assert of_worker["written"] == []

@@ -1,4 +1,4 @@
-"""The fingerprint of data tells them from others, and nothing else."""
+"""Fingerprints of data differ if the data differ, and for no other reason."""
 
 import dataclasses
 
@@ -57,7 +57,7 @@ def test_all_rows_count_however_many_there_are(monkeypatch):
     assert fingerprint(changed(windows(), word_ids=ids)) != fingerprint(windows())
 
 
-def test_files_are_told_by_what_is_in_them_and_by_nothing_else(tmp_path):
+def test_files_are_identified_by_their_content_alone(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("text")
     two.write_text("text")
@@ -65,7 +65,7 @@ def test_files_are_told_by_what_is_in_them_and_by_nothing_else(tmp_path):
     before = of_files([one])
     one.write_text("next")
     assert of_files([one]) != before
-    # What is no file is told by its name.
+    # A path without a file is identified by its name.
     assert of_files([tmp_path / "train"]) != of_files([tmp_path / "validation"])
 
 
@@ -78,12 +78,12 @@ def test_what_mrpc_is_made_of_counts_where_its_files_are_not_there(tmp_path, cha
     (tmp_path / changed).write_text("other pairs")
     after = [of_files(mrpc_sources(path)) for path in paths]
     assert before[0] != after[0] and before[1] != after[1]
-    # GLUE's own files go before.
+    # GLUE's own files take precedence.
     paths[0].write_text("pairs")
     assert of_files(mrpc_sources(paths[0])) not in (before[0], after[0])
 
 
-def test_large_files_are_told_by_their_names_and_sizes(tmp_path):
+def test_large_files_are_identified_by_their_names_and_sizes(tmp_path):
     for folder, name, text in (("a", "one", "text"), ("b", "one", "next"), ("c", "two", "text")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text(text)
@@ -93,7 +93,7 @@ def test_large_files_are_told_by_their_names_and_sizes(tmp_path):
     assert of_sizes((tmp_path / "a").iterdir()) != of["a"]
 
 
-def test_a_corpus_of_tfds_is_told_by_its_split(tmp_path):
+def test_a_corpus_of_tfds_is_identified_by_its_split(tmp_path):
     from tests.data.prepared_tfds import prepare
 
     folder = prepare(tmp_path / "tiny", [{"text": "cat sat."}] * 4, (4,))

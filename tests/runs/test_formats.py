@@ -27,7 +27,7 @@ FORMATS = sorted((Path(__file__).parents[1] / "fixtures" / "formats").iterdir())
 
 @pytest.fixture(params=FORMATS, ids=lambda folder: folder.name)
 def golden(request, tmp_path):
-    """A copy of the files of one form, unpacked; the configuration of its run has their place."""
+    """A copy of the files of one form, unpacked; the configuration of its run has their path."""
     folder = tmp_path / "golden"
     shutil.copytree(request.param, folder)
     with tarfile.open(folder / "saved_model.tar.xz") as archive:

@@ -238,7 +238,7 @@ def test_metrics_are_evaluated_with_those_of_the_task(finetune, tmp_path):
         logs for method, _, logs in calls(tmp_path / "run" / "calls.jsonl") if "ch_end" in method
     ]
     assert ends[-1]["val_top2"] == 1.0
-    # Evaluation imports nothing, and keeps what it cannot compute.
+    # Evaluation imports nothing, and keeps the metrics that it cannot compute.
     assert runs.evaluate(tmp_path / "run") == pytest.approx(found)
 
 

@@ -1,4 +1,4 @@
-"""A loss or a gradient that is no number ends the run with its batch, or is left out on request."""
+"""A NaN loss or gradient ends the run and saves the batch; on request the update is skipped."""
 
 import re
 
@@ -26,7 +26,7 @@ def load(tmp_path):
 
 @pytest.fixture
 def spoil(monkeypatch):
-    """Makes the loss of batches in which the word numbered `word` stands no number."""
+    """Makes the loss NaN for batches that contain the word number `word`."""
 
     def spoil(word):
         part_loss = EncoderModel.part_loss
@@ -42,7 +42,7 @@ def spoil(monkeypatch):
 
 @pytest.fixture
 def spoil_a_row(monkeypatch, spoil):
-    """The same for batches with a row that only some have: the sixth of the training data."""
+    """Makes the loss NaN for batches with one row: the sixth of the training data."""
     take = EncodedRows.take
     marker = len(tiny.VOCABULARY) - 1
 
@@ -78,7 +78,7 @@ def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path, we
 
 
 @pytest.mark.slow
-def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row, tmp_path, capsys):
+def test_a_skipped_update_changes_nothing_and_the_run_goes_on(load, spoil_a_row, tmp_path, capsys):
     run = tmp_path / "run"
     with pytest.raises(Diverged):
         runs.finetune(load(), run)
@@ -112,7 +112,7 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
 @pytest.mark.parametrize(
     ("rate", "told"), [("3e38", "weights are not finite"), ("1e19", "loss on the dev data is")]
 )
-def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_path, rate, told):
+def test_damage_by_the_last_update_is_noticed_though_no_step_follows(load, tmp_path, rate, told):
     one_step = ["train.epochs=1", "train.batch_size=32", "train.warmup_fraction=0.0"]
     with pytest.raises(Diverged, match=told):
         runs.finetune(load(*one_step, f"train.learning_rate={rate}"), tmp_path / "run")
@@ -120,7 +120,7 @@ def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
+def test_a_run_ends_if_every_update_would_be_skipped(load, spoil, tmp_path):
     spoil(2)  # [CLS]
     with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):
         runs.finetune(load("train.skip_nonfinite=true", "train.epochs=4"), tmp_path / "run")

@@ -1,4 +1,4 @@
-"""SIGTERM waits for the end of an update, and cuts short what may be cut short."""
+"""SIGTERM waits for the end of an update, and stops work that may be interrupted."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def test_work_that_may_be_left_is_left_at_once():
 
     with Preemption(ALONE) as preemption:
         assert preemption.attempt(lambda: 7) == 7
-        terminate()  # there is nothing to leave
+        terminate()  # no work is under way
         assert preemption.attempt(work) is None
         terminate()
 
@@ -49,7 +49,7 @@ def test_work_that_may_be_left_is_left_at_once():
     assert preemption.asked
 
 
-def test_what_goes_wrong_in_the_work_is_told():
+def test_an_error_in_the_work_is_raised():
     def work():
         raise ValueError("the data is wrong")
 
@@ -59,7 +59,7 @@ def test_what_goes_wrong_in_the_work_is_told():
         terminate()
 
 
-def test_what_sigterm_did_before_it_does_again():
+def test_the_previous_handler_of_sigterm_is_restored():
     before = signal.getsignal(signal.SIGTERM)
     with Preemption(ALONE):
         assert signal.getsignal(signal.SIGTERM) != before

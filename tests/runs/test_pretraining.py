@@ -137,7 +137,7 @@ def test_tfrecords_are_trained_on_as_they_are(prepared, load_pretraining, tmp_pa
 def begin(tmp_path, monkeypatch):
     """Begins a run on text that is stopped before it has saved anything.
 
-    It tells how often the text has been tokenized so far.
+    It returns how often the text has been tokenized so far.
     """
     path = tiny.write_pretraining(tmp_path)
     built, build = [], pretraining_data.build
@@ -243,7 +243,7 @@ def test_settings_that_make_no_sense_are_told(prepared, settings, message):
 
 @pytest.mark.slow
 @pytest.mark.bfloat16
-def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
+def test_all_options_together_train(load_pretraining, tmp_path):
     settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
     settings += ["train.long_length=32", "train.long_fraction=0.5", "data.next_sentence=false"]
     settings += ["model.attention=left_to_right", "train.eval_steps=3", "train.steps=8"]
@@ -258,7 +258,7 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
     assert metrics["perplexity"] == pytest.approx(np.exp(metrics["masked_lm_loss"]))
     assert after["loss"] < before["loss"]
     variables = tensors.load(checkpoint / "optimizer.safetensors")
-    assert variables["optimizer/iteration"] == 8  # its count of updates
+    assert variables["optimizer/iteration"] == 8  # the optimizer's count of updates
 
 
 @pytest.mark.slow

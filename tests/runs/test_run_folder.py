@@ -1,4 +1,4 @@
-"""The folder of a run: what stays when its command is given again, and what is begun anew."""
+"""The folder of a run: what is kept if its command is repeated, and what starts anew."""
 
 import pytest
 

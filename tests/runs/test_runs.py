@@ -155,7 +155,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     "setting",
     "bias_correction=true adam_epsilon=1e-8 decay_after_warmup=true group_by_length=false".split(),
 )
-def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
+def test_what_transformers_does_differently_can_be_set_in_yaml(tmp_path, finetuned, setting):
     path = tiny.write_finetuning(tmp_path)
     same = ["train.learning_rate=0.005", "model.num_hidden_layers=2"]
     runs.finetune(load_config(path, [*same, f"train.{setting}"]), tmp_path / "run")
@@ -327,7 +327,7 @@ def test_another_vocabulary_than_the_one_trained_with_is_not_evaluated(tmp_path,
         runs.evaluate(run)
 
 
-def test_a_path_that_no_run_can_have_is_told_in_one_line(tmp_path):
+def test_an_impossible_path_is_reported_in_one_line(tmp_path):
     with pytest.raises(UserError, match="run folder cannot be read: .* .File name too long.$"):
         runs.evaluate(tmp_path / ("x" * 300))
 

@@ -27,7 +27,7 @@ def encoder():
 
 @dataclasses.dataclass
 class Trials:
-    """Stands for fine-tuning: a trial's accuracy is looked up, its checkpoint is quickly made."""
+    """Stands for fine-tuning: looks up a trial's accuracy, and quickly makes its checkpoint."""
 
     encoder: Encoder
     accuracy: dict
@@ -111,7 +111,7 @@ def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
 
 def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
     run = searched(tmp_path, encoder, *SEARCH)
-    # Of each trial one checkpoint stays.
+    # One checkpoint of each trial is kept.
     stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
     assert [path.name for path in stayed] == ["step-00000002"] * 6
     rows = table(run.path / "search.tsv")
@@ -156,7 +156,7 @@ def test_trials_are_not_compared_with_those_on_other_data(tmp_path, encoder):
     check_sources(run, now)
     with pytest.raises(UserError, match="the training data changed since the first trials of"):
         check_sources(run, before)
-    # What an older version did not note.
+    # An older version did not record this source.
     check_sources(run, now | {"init.checkpoint": "d"})
     for damaged in ("{", "[]"):
         (run.path / "sources.json").write_text(damaged)
@@ -174,7 +174,7 @@ def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_
     assert (run.predictions / "dev.tsv").read_text() == "0.9"
     assert not (run.path / "summary.tsv").exists()  # there is one seed
 
-    # What was found with another trial than the best goes.
+    # Files of a trial that is no longer the best are removed.
     worst = RunFolder.open(run.path / "trials" / "learning_rate=0.1")
     worst.write_metrics({"accuracy": 0.0, "loss": 1.0})
     search(run, Trials(encoder, ACCURACY), "accuracy")
@@ -227,13 +227,11 @@ def test_a_trial_that_diverges_is_warned_of_and_has_a_line_without_metrics(
     [
         ([(0.2, 2)], 0.9),
         ([(0.2, 1), (0.2, 2), (0.2, 3)], 0.9),
-        # Means of those that are left decide where no setting is whole.
+        # If every setting has lost a seed, the means of the remaining seeds decide.
         ([(0.1, 1), (0.2, 2)], 0.6),
     ],
 )
-def test_a_setting_of_which_a_seed_diverges_comes_behind_the_others(
-    tmp_path, encoder, diverge, best
-):
+def test_a_setting_with_a_diverged_seed_ranks_below_the_others(tmp_path, encoder, diverge, best):
     run = start(tmp_path, *SEARCH)
     trials = Trials(encoder, ACCURACY | {key: diverged() for key in diverge})
 
@@ -295,7 +293,7 @@ def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
     assert table(run.path / "summary.tsv")[1][-2:] == ["0.5", ""]
 
 
-def test_a_search_in_which_all_diverge_is_told(tmp_path, encoder):
+def test_a_search_in_which_every_trial_diverges_is_reported(tmp_path, encoder):
     run = start(tmp_path, *SEARCH)
     diverges = Trials(encoder, {key: diverged() for key in ACCURACY})
 

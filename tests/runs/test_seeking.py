@@ -1,4 +1,4 @@
-"""A run that goes on far into its data reads no more than one that begins."""
+"""A run that resumes far into its data reads no more than a new one."""
 
 import itertools
 
@@ -65,5 +65,5 @@ def test_fine_tuning_takes_no_more_rows_for_a_late_step():
         assert len(list(batches)) == 1
         return next(taken) - before - 1
 
-    # Some are read ahead, more or fewer as the machine has time. An epoch has 125.
+    # Some batches are read ahead; how many depends on the machine. An epoch has 125.
     assert 1 <= takes_at(1_000_000_000) < 50

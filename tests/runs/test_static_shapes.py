@@ -1,6 +1,6 @@
 """Every training step is one XLA program whose shapes are known, which is what TPUs run.
 
-No TPU is needed for that: the strategy `tpu` is replaced, what else it asks for stays.
+No TPU is needed for that: the strategy `tpu` is replaced, and its other requirements stay.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ def prepared(monkeypatch, tmp_path):
 
 
 def check_compiles(model, batches):
-    """Trains a little with the compiled step; must-compile fails on whatever XLA does not know."""
+    """Trains a little with the compiled step; it fails on any operation that XLA does not know."""
     for spec in tf.nest.flatten(batches.element_spec):
         assert spec.shape.is_fully_defined()
     model.optimizer.build(model.trainable_variables)
@@ -58,7 +58,7 @@ def check_compiles(model, batches):
         traced.add(step.experimental_get_tracing_count())
         model.reset_metrics()
 
-    # Not once more for another batch.
+    # The step is not traced again for another batch.
     assert len(traced) == 1
     assert np.isfinite(losses).all() and len(set(losses)) == 3
     assert int(model.optimizer.iterations) == 3

@@ -104,7 +104,7 @@ def test_a_search_that_was_cut_short_goes_on_with_the_same_trial(tmp_path, encod
     run = start(tmp_path / "run")
     with pytest.raises(KeyboardInterrupt):
         search(run, Trials(encoder, {2: KeyboardInterrupt()}))
-    # What it has saved is still there.
+    # The checkpoint of the interrupted trial is still there.
     (run.trials / "0003" / "checkpoints" / "step-00000001").mkdir(parents=True)
 
     class GoesOn(Trials):
@@ -205,7 +205,7 @@ def test_workers_share_the_trials_of_a_storage(tmp_path, encoder, storage, capsy
     assert table(first.path / "search.tsv") == table(second.path / "search.tsv")
     assert {row[3] for row in table(second.path / "search.tsv")[1:]} == {"complete"}
     assert second.trained_with == first.trained_with
-    # Other data are another search.
+    # With other data, it is another search.
     study.search(worker("third"), Trials(encoder), "accuracy", {"training data": "b"})
     assert len(list((tmp_path / "third" / "trials").iterdir())) == 6
 

@@ -21,7 +21,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     config = tiny.write_finetuning(folder)
     lines = (folder / "dev.tsv").read_text().splitlines()
-    flipped = [line.replace("\tbad", "\tgood") for line in lines[1:4]]  # no model has all right
+    flipped = [line.replace("\tbad", "\tgood") for line in lines[1:4]]  # no model is always right
     (folder / "dev.tsv").write_text("\n".join([*lines, *flipped]) + "\n")
     for name, *options in (
         ("one", "calibrate=true", "train.learning_rate=0.01"),
@@ -88,7 +88,7 @@ def test_two_runs_are_compared_row_by_row(runs, monkeypatch, capsys):
 
 
 def test_mcnemars_p_is_that_of_its_definition():
-    # Of 92 rows that one model alone has right, 33 or fewer are those of one of them.
+    # 92 rows are right in one model only; p is the chance that one model has 33 of them or fewer.
     p = 2 * sum(math.comb(92, k) for k in range(34)) / 2**92
     first, second = (np.repeat(each, (101, 59, 33, 121)) for each in ([1, 1, 0, 0], [1, 0, 1, 0]))
     only = "59 rows are right in the first run alone, 33 in the second"

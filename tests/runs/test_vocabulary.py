@@ -16,7 +16,7 @@ from tests import tiny
 
 @pytest.fixture
 def load(tmp_path):
-    """Loads a configuration that starts from a cased checkpoint with a vocabulary beside it."""
+    """Loads a configuration that starts from a cased checkpoint with a vocabulary next to it."""
     tiny.write_finetuning(tmp_path)
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
@@ -29,7 +29,7 @@ def load(tmp_path):
     return lambda *settings: load_config(path, [start, *settings])
 
 
-def test_both_are_the_checkpoints_where_nothing_is_said(load):
+def test_both_come_from_the_checkpoint_by_default(load):
     settled, vocabulary = settle(load("tokenizer.vocab=null"))
 
     expected = TokenizerSettings(lower_case=False, split_chinese=False, longest_word=100)
@@ -52,7 +52,7 @@ def test_what_the_configuration_says_is_kept(load, tmp_path):
 
 @pytest.mark.parametrize("piece", ["##s", "##S"])
 @pytest.mark.parametrize("source", ["tokenizer.vocab=null", "init.checkpoint=null"])
-def test_where_neither_tells_the_casing_the_vocabulary_does(load, tmp_path, source, piece):
+def test_the_vocabulary_decides_the_casing_if_nothing_else_does(load, tmp_path, source, piece):
     for folder in (tmp_path, tmp_path / "checkpoint"):
         vocabulary = (folder / "vocab.txt").read_text()
         (folder / "vocab.txt").write_text(vocabulary.replace("##s", piece))

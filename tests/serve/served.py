@@ -110,7 +110,7 @@ class HalfPlusTwo(tf.Module):
 
 
 def loaded(paths: dict[str, Path], *limits: Any) -> Server:
-    """A server of some models that can be asked."""
+    """A server of some models that takes requests."""
     server = Server([Source(name, str(path)) for name, path in paths.items()], *limits)
     server.models.prepare()
     server.models.load()

@@ -55,7 +55,7 @@ def held(exports):
 
 
 def waiting(server, rows):
-    """Returns when so many rows wait; `server` computes another one."""
+    """Returns when `rows` rows wait, while `server` computes another one."""
     queue = server.models.find("half_plus_two").queue
     for _ in range(3000):
         if queue.waiting == rows:
@@ -159,7 +159,7 @@ def test_a_client_that_sends_slowly_is_dismissed_and_holds_nobody_up(limited):
         assert json.loads(response.read()) == {"error": "the body did not arrive in time"}
 
 
-def test_too_many_requests_are_asked_to_come_again(held):
+def test_too_many_requests_are_refused_with_a_time_to_retry(held):
     with served.running(held) as url:
 
         def ask(results):
@@ -197,7 +197,7 @@ def test_rows_of_a_client_that_goes_away_are_not_computed(held):
         assert json.loads(first.getresponse().read()) == {"predictions": [2.5]}
         assert httpx.post(url + PREDICT, json={"instances": [3]}).json() == {"predictions": [3.5]}
         assert held.rows == [1, 3]
-        broken = connected(url)  # within its body
+        broken = connected(url)  # closed before the end of its body
         broken.putrequest("POST", PREDICT)
         broken.putheader("Content-Length", "100")
         broken.endheaders(b"{")
@@ -290,7 +290,7 @@ def _lists(row):
 # ---- What the server says of itself -----------------------------------------------------------
 
 
-def test_a_server_that_loads_asks_for_patience(exports):
+def test_requests_while_the_server_loads_get_a_time_to_retry(exports):
     server = Server([Source("half_plus_two", str(exports["half_plus_two"]))])
     client = TestClient(server.app([]), "http://localhost")
     for path, body in (

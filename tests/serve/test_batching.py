@@ -12,7 +12,7 @@ from bert_tf.serve.batching import BatchQueue, QueueClosed, QueueFull
 
 
 class Work:
-    """What a queue computes: twice each number. It can be held up, and keeps the batches."""
+    """The computation of a queue: doubles each number, can be held up, and records the batches."""
 
     def __init__(self):
         self.batches, self.go, self.begun = [], threading.Event(), threading.Event()

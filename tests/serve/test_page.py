@@ -90,7 +90,7 @@ def listening(server):
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory):
-    """A function from the name of a model to its export, which is made when it is asked for."""
+    """A function from the name of a model to its export, which is made at the first call."""
     folder = tmp_path_factory.mktemp("exports")
 
     @functools.cache
@@ -185,7 +185,7 @@ def user(chromium, served):
     for kind in ("browser", "performance"):
         chromium.get_log(kind)
     yield User(chromium, served)
-    # Refused requests are in the console too; the policy of the page and errors must not be.
+    # The console may have refused requests, but no violations of the page's policy or errors.
     console = [each for each in chromium.get_log("browser") if each["source"] != "network"]
     assert not console
     messages = [json.loads(each["message"])["message"] for each in chromium.get_log("performance")]
@@ -194,7 +194,7 @@ def user(chromium, served):
         for each in messages
         if each["method"] == "Network.requestWillBeSent"
     ]
-    # chrome: is what the browser opens first.
+    # The browser opens a chrome: page first.
     own = ("http://127.0.0.1:", "data:", "chrome:")
     assert asked and [each for each in asked if not each.startswith(own)] == []
     assert not chromium.find_elements("css selector", "img")

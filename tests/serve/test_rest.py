@@ -239,7 +239,7 @@ def test_the_client_of_openai_gets_embeddings(ai, exports):
         found = ai.embeddings.create(model="vec", input=texts, user="me", **form)
         assert [each.index for each in found.data] == [0, 1, 2]
         vectors = [each.embedding for each in found.data]
-        if form.get("encoding_format") == "base64":  # asked for by name, it stays as it is
+        if form.get("encoding_format") == "base64":  # named explicitly, it is not decoded
             vectors = [np.frombuffer(base64.b64decode(each), "<f4") for each in vectors]
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
         assert found.usage.prompt_tokens == found.usage.total_tokens == 9

@@ -45,7 +45,7 @@ def signatures(exports):
 
 @pytest.fixture(scope="session")
 def models(exports):
-    """Name -> the export as `bodies` asks it."""
+    """Name -> the export as `bodies` calls it."""
     return {name: SavedModel.load(folder) for name, folder in exports.items()}
 
 

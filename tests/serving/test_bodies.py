@@ -23,7 +23,7 @@ SHOWN = re.findall(
 
 
 def form(value):
-    """The types in JSON data: names stay, of lists the type of their entries."""
+    """The types in JSON data: names stay, and lists have the type of their first entry."""
     if isinstance(value, dict):
         return {name: form(each) for name, each in value.items()}
     if isinstance(value, list):

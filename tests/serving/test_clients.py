@@ -1,4 +1,4 @@
-"""Both clients get a server's answers, and tell its refusals in one line."""
+"""Both clients get a server's answers, and report its refusals in one line."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ def expected(signatures):
 
 @contextlib.contextmanager
 def replying(reply: bytes) -> Iterator[str]:
-    """Where a server says the same to every request, whatever it is."""
+    """The address of a server that sends the same reply to every request."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -119,7 +119,7 @@ def test_a_single_output_is_an_answer_by_itself():
         (b"500 No\r\nContent-Length: 9\r\n\r\n{", "^500: No$"),
     ],
 )
-def test_what_is_no_answer_of_a_server_is_told_in_one_line(reply, reason):
+def test_a_reply_that_is_no_answer_of_a_server_is_reported_in_one_line(reply, reason):
     with (
         replying(b"HTTP/1.0 " + reply) as url,
         pytest.raises(ConnectionError, match=reason) as told,

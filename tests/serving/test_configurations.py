@@ -75,7 +75,7 @@ def test_labels_are_of_versions_that_are_loaded():
     assert models["questions"].model_version_policy.latest.num_versions == 1
 
 
-def test_figures_are_told_where_the_page_says():
+def test_metrics_have_the_path_that_the_page_names():
     inner = {
         "PrometheusConfig": [
             ("enable", 1, _FIELD.TYPE_BOOL, None),

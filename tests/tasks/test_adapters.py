@@ -97,7 +97,7 @@ def test_the_head_and_low_rank_updates_are_trained_and_nothing_else(name, tmp_pa
     assert {*found} == {*KERNELS} | {each for each in before if not each.startswith("encoder/")}
     ranks = [np.linalg.matrix_rank(weights_of(model)[n] - before[n], tol=1e-4) for n in KERNELS]
     assert ranks[0] in (4, 5, 6) and {*ranks[1:]} <= {1, 2}  # three of rank 2 share a kernel
-    # The model before training, with the adapter, is the model after it.
+    # The untrained model with the adapter equals the trained model.
     model.save_adapter(tmp_path / "adapter")
     for each, value in before.items():
         if each in weight_names(base):
@@ -144,7 +144,7 @@ def test_only_what_is_trained_is_in_the_optimizer_and_what_is_saved_meanwhile_is
     best = keras.callbacks.EarlyStopping("val_loss", patience=5, restore_best_weights=True)
     data = (objects.TEXTS, objects.LABELS)
     learn(model, lora=2, epochs=2, callbacks=[Saver(), best], validation_data=data)
-    # For each of the six targets A and B, and for the head kernel and bias, two moments.
+    # Two moments each for A and B of the six targets, and for the kernel and bias of the head.
     assert counts[0] == 2 * (3 * (16 + 2) + (16 + 2) + (16 + 2) + (32 + 2) + 16 + 2)
     answers.append(model.predict(objects.TEXTS[:2], verbose=0))
     copies = [bert_tf.load(tmp_path / name) for name in ("0.keras", "exported0", "1.keras")]

@@ -84,7 +84,7 @@ def test_what_is_no_label(classifier, labels, expected):
     assert refusal(classifier.fit, TEXTS[:2], labels).startswith(expected)
 
 
-def test_numbers_to_predict_that_are_none():
+def test_targets_that_are_not_finite_numbers():
     for value in ("two", True, np.inf):
         said = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, value])
         assert said == f"label 1 is {value!r}, not a finite number"
@@ -174,7 +174,7 @@ def test_words_and_tags_of_different_number():
     )
 
 
-def test_words_that_are_none():
+def test_invalid_words_and_tags():
     assert refusal(tiny.tagger().fit, ["the cat"], [["O"]]) == (
         "row 0: a span of 'the cat' has the keys start, end and label, not 'O'; where words have "
         "tags, give the words of a row in a list, not in a text"
@@ -191,7 +191,7 @@ def test_words_that_are_none():
     assert found.startswith("row 0, word 0: entities of type 'y' are not in the training")
 
 
-def test_choices_that_are_none():
+def test_invalid_choices_and_labels():
     model = tiny.chooser()
     assert refusal(model.fit, (["cat"], [["sat", "ran"]]), [2]) == (
         "label 0 is 2; it must be the number of one of the 2 choices, counted from 0"

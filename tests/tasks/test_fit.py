@@ -396,7 +396,7 @@ def test_ids_are_keras_s(fitted):
     assert np.allclose(tf.nn.softmax(logits), probabilities, atol=1e-6)
 
 
-# Two devices, which a process must ask for before it does anything else.
+# Uses two devices; a process must request them before it does anything else.
 ON_TWO_DEVICES = """
 import json, sys
 import tensorflow as tf
@@ -498,7 +498,7 @@ def test_questions_without_an_answer():
     data = (tiny.QUESTIONS, tiny.CONTEXTS, answers)
     history = model.fit(*data, batch_size=8, validation_data=data, verbose=0)
     assert model.unanswerable
-    # Answers are from then on decided by the threshold that was best on the validation data.
+    # From now on, the threshold that was best on the validation data decides the answers.
     assert model.null_threshold == history.history["val_null_threshold"][-1]
     assert model.evaluate(*data)["null_threshold"] == model.null_threshold
     nothing = [e for e in model.predict(*data[:2]) if e["answer"] == ""]
@@ -554,7 +554,7 @@ def test_tags_without_a_prefix_are_types_too():
 
 @pytest.mark.end_to_end
 def test_what_a_model_does_between_two_fits_changes_neither(tmp_path):
-    """Copies of a model, which compute with other networks or settings, leave its metrics alone."""
+    """Copies of a model with other networks or settings leave its metrics alone."""
 
     def logs(between=lambda model: None):
         model = tiny.classifier(labels=NAMES)

@@ -68,7 +68,7 @@ MODELS = {
 }
 
 
-# Those that differ most.
+# The models that differ most.
 ALIKE = ("attention", "ranking")
 
 
@@ -102,7 +102,7 @@ def test_an_answer_at_the_end_of_a_text_is_learned_by_what_reads_it(long_text):
     x, y = made_task(128, seed=0)
     model.fit(x, y, batch_size=16, epochs=12, learning_rate=0.01, verbose=0)
     accuracy = model.evaluate(*made_task(64, seed=1), verbose=0)["accuracy"]
-    # Of 64 guesses, 0.69 are right in one of a thousand cases.
+    # If all 64 answers are guesses, 69 % of them or more are right in one of a thousand cases.
     assert accuracy < 0.7 if long_text == "truncate" else accuracy > 0.95
 
 
@@ -352,7 +352,7 @@ def test_a_litert_file_reads_a_fixed_number_of_windows(name, tmp_path):
     np.testing.assert_allclose(flat(opened.predict(x, verbose=0)), flat(expected), atol=1e-5)
     assert b"up to 3 windows of 16 tokens, end to end" in path.read_bytes()
     short = tmp_path / "short.tflite"
-    # A model of any number of windows is that of two in a file of two.
+    # In a file of two windows, a model of any number of windows becomes one of two.
     model.export(short, format="litert", lengths=[32], precision="float16")
     assert bert_tf.load(short).settings == {**model.settings, "max_windows": 2}
     expected = make(max_windows=2).predict(x, verbose=0)

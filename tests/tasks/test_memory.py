@@ -1,4 +1,4 @@
-"""What a model leaves in the process after it: `benchmarks.memory_growth` measures the bytes."""
+"""What a model leaves behind in the process; `benchmarks.memory_growth` measures the bytes."""
 
 import gc
 

@@ -27,7 +27,7 @@ SPANS = [[{"start": 0, "end": len(words[0]), "label": "X"}] for words in WORDS]
 TAGS = [["B-X", *["O"] * (len(words) - 1)] for words in WORDS]
 GROUPS = [["the cat", "a dog"]] * 4
 
-# Task, more of `data`, columns, the class, its arguments.
+# Task, more settings of `data`, columns, the class, its arguments.
 KINDS = {
     "text": ("classification", "", {"text": TEXTS, "label": NAMES}, "TextClassifier", {}),
     "pair": (

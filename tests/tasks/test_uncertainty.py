@@ -1,4 +1,4 @@
-"""Calibration, abstaining, intervals and comparisons, asked in every way."""
+"""Calibration, abstaining, intervals and comparisons, through every interface."""
 
 import json
 
@@ -16,7 +16,7 @@ LOGITS = np.array(
     [[2, 0, 0], [0, 3, 0], [0, 0, 4], [5, 0, 0], [0, 2, 1], [1, 0, 3], [4, 2, 0], [0, 1, 0]], float
 )
 TARGETS = np.array([0, 1, 0, 0, 2, 2, 1, 1])
-# Some of equal texts have another label, which no model can get right.
+# Some equal texts have different labels, so no model can get all of them right.
 MIXED = [("bad", "good")[(row % 2 == 0) ^ (row % 5 == 0)] for row in range(24)]
 
 

@@ -45,7 +45,7 @@ def assert_same_pieces(texts: list, tokenizer: Tokenizer, is_traced: bool = True
 
 
 def has_marks_in_an_order(text: str) -> bool:
-    """Whether a mark that cleaning does not drop is in the text, so that NFD may sort it."""
+    """Whether the text has a mark that cleaning does not drop, so that NFD may sort it."""
     found = known.cleaning_table(lower_case=True).lookup(tf.constant([*map(ord, text)], tf.int32))
     return bool(tf.reduce_any(found.has(known.LASTING_MARK)))
 

@@ -134,7 +134,7 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
         (tf.ragged.constant([["a"], ["b", "c"]]), "the input is not a batch of texts"),
     ],
 )
-def test_what_is_no_batch_of_texts_is_told(texts, message):
+def test_an_input_that_is_no_batch_of_texts_is_reported(texts, message):
     with pytest.raises(UserError, match=message):
         Preprocessor(tiny.tokenizer(), max_length=8)(texts)
 

@@ -258,7 +258,7 @@ def test_the_locale_does_not_change_lower_casing():
         f"tokenizer = Tokenizer({[*SPECIAL, 'i', 'e', '##i']})\n"
         "print(tokenizer.tokenize('I \u00c9I').numpy().tolist())"
     )
-    # A process of its own: ICU asks for the language once.
+    # A process of its own: ICU reads the language only once.
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | {"LC_ALL": "tr_TR.UTF-8", "PYTHONUTF8": "1"},
@@ -270,7 +270,7 @@ def test_the_locale_does_not_change_lower_casing():
 
 
 def test_differences_between_the_op_and_python_come_from_the_unicode_version_alone():
-    """All that tf-text 2.20's WordPiece op splits at and this Python does not, or the reverse.
+    """The characters at which only tf-text 2.20's WordPiece op splits, or only this Python.
 
     These are punctuation in Unicode 15 and 16 and unassigned before. Where Python does not know
     them they stay within their word, as they do in the reference: the table bends the op.
@@ -299,7 +299,7 @@ def bent(lower_case: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("pieces", [["[UNK]"], [*SPECIAL, "a", "a"], [*SPECIAL, "", "a"]])
-def test_a_vocabulary_that_is_none_is_refused(pieces):
+def test_an_invalid_vocabulary_is_refused(pieces):
     with pytest.raises(UserError, match="vocabulary"):
         Tokenizer(pieces)
 

@@ -163,7 +163,7 @@ def test_any_text_gives_what_the_algorithm_in_plain_python_gives(batch, settings
 
 @functools.cache
 def every_letter() -> list[str]:
-    """Pieces for nearly all characters, alone and within a word: what becomes of each is seen."""
+    """Pieces for nearly all characters, alone and within a word, so that each result is visible."""
     code_points = [*range(0xD800), *range(0xF900, 0x32000), *range(0xE0000, 0xE0200)]
     known = [each for each in map(chr, code_points) if unicodedata.category(each)[0] not in "CZ"]
     return [*SPECIAL, "un", *known, *(f"##{each}" for each in known)]
@@ -182,7 +182,7 @@ def test_every_code_point_gives_what_the_algorithm_gives(settings):
 
 
 def test_private_use_characters_are_unknown_where_ideographs_are_letters():
-    # They stand for ideographs inside; no text may name an ideograph by them.
+    # The tokenizer uses them internally for ideographs; in a text they are unknown.
     tokenizer = Tokenizer([*SPECIAL, "\u3400", "\U000f0000", "\U000f19c0"], split_chinese=False)
     batch = ["\u3400", *map(chr, (0xF0000, 0xF19C0, 0xFFFFD, 0x100000, 0x10FFFD))]
     assert tokenizer.tokenize(batch).to_list() == [[5], *[[1]] * 5]

@@ -19,11 +19,11 @@ def recording(events: list[str]):
             events.append(name)
             return value
 
-        # A stateful function would wait for the one of the part before.
+        # A stateful function would wait for that of the previous part.
         noted = tf.numpy_function(note, [value], tf.float32, stateful=False)
         return tf.ensure_shape(noted, value.shape)
 
-    # Another part has time enough to begin.
+    # The wait leaves another part time to begin.
     return lambda rows: noted("ends", 0.1, noted("begins", 0.0, rows))
 
 

@@ -1,4 +1,4 @@
-"""Frozen layers stay as they are, deep layers move less, in training as YAML asks for it."""
+"""Frozen layers stay as they are, and deep layers move less, as configured in YAML."""
 
 import keras
 import numpy as np
@@ -41,7 +41,7 @@ def test_each_layer_learns_at_its_share_of_the_rate_of_the_one_above(model, opti
     if optimizer == "lamb":  # which moves a weight in proportion to its size
         for weight in model.weights:
             weight.assign(np.ones(weight.shape))
-    # So little that the second update starts where the first did, as far as it matters.
+    # The rate is so small that the second update starts almost where the first one did.
     even = moved(model, optimizer=optimizer, learning_rate=1e-3)
     scaled = moved(model, optimizer=optimizer, learning_rate=1e-3, layer_decay=0.5)
     shares = {name: scaled[name] / even[name] for name in even}

@@ -49,7 +49,7 @@ class Training:
         config = load_config(tiny.write_finetuning(folder), settings)
         self.run = RunFolder.start(folder / "run", config)
         self.model, self._beginning = classifier
-        # What happened: the starts of datasets, and after which step which phase evaluated.
+        # Records the starts of datasets, and after which step which phase evaluated.
         self.started, self.evaluated = [], []
 
     def start(self, accuracies=None, every=2, at_end=True, **options):
@@ -134,7 +134,7 @@ def test_phases_follow_each_other_with_one_count_of_steps(make_training):
     assert [step for step, _ in evaluations.results] == [2, 4, 6, 8, 10]
     assert training.steps() == [9, 10]
     assert of_run.kept(training.run.path).name == "step-00000010"
-    # A finished run asks for no batch.
+    # A finished run starts no dataset.
     expected = training.weights()
     training.started.clear()
     training.start()
@@ -329,7 +329,7 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, capsys
     assert checkpoints.restore(training.model, evaluations) == 5
     told = r"warning: checkpoint .*step-00000009 is damaged \(.*\); using the previous one\n"
     assert re.fullmatch(told, capsys.readouterr().err)
-    # The damaged one is not the newest for ever.
+    # The damaged checkpoint does not remain the newest.
     checkpoints.save(training.model, 6, evaluations)
     assert training.steps() == [5, 6]
 

@@ -1,4 +1,4 @@
-"""Beam writes the same files as the local way, whatever becomes of the order in between."""
+"""Beam writes the same files as the local writer, in whatever order it processes the parts."""
 
 import random
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
     assert names([tmp_path / "d.md", f"{tmp_path}/*.*"]) == ["d.md", "a.txt", "b.txt"]
 
 
-def test_what_is_empty_is_told_before_anything_is_read(tmp_path):
+def test_empty_files_are_reported_before_anything_is_read(tmp_path):
     for name in ("a.txt", "b.txt"):
         write(tmp_path / name, "")
     write(tmp_path / "c.txt", "text")

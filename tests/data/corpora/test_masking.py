@@ -61,7 +61,7 @@ def test_the_number_chosen_is_the_references_rounding(most):
     ids[:, 0] = CLS
     ids[np.arange(len(ids)), length - 1] = SEP
     masked = Masking(VOCABULARY, most)(tf.constant(ids), tf.constant(mask), seed(0))
-    # 10, 30, 50, 70 … tokens ask for 1.5, 4.5, 7.5, 10.5 …: Python rounds halves to even.
+    # 15 % of 10, 30, 50, 70 … tokens are 1.5, 4.5, 7.5, 10.5 …: Python rounds halves to even.
     np.testing.assert_array_equal(tf.reduce_sum(masked.weights, 1), expected_number(length, most))
 
 
@@ -162,8 +162,8 @@ def test_whole_words_are_chosen_as_one_by_one_in_random_order(seq_len, number, l
         assert [p for p in found[row] if p < seq_len] == expected
 
 
-def test_a_word_longer_than_the_number_is_left_alone():
-    # One word of 8 pieces and two of one; a row of 13 tokens asks for 2.
+def test_a_word_with_more_pieces_than_may_be_chosen_is_left_alone():
+    # One word of 8 pieces and two words of one piece. In a row of 13 tokens, 2 are chosen.
     word = len(SPECIAL)
     ids = tf.constant([[CLS, word, *[word + 2] * 7, word, word + 1, SEP, SEP]] * 200)
     masked = Masking(VOCABULARY, 5, whole_word=True)(ids, tf.ones_like(ids), seed(0))

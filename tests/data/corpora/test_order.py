@@ -1,11 +1,11 @@
-"""The order of examples: everything once an epoch, from anywhere, and workers keep to their own."""
+"""The order of examples: each once an epoch, from any start; workers keep to their lanes."""
 
 import numpy as np
 import pytest
 
 from bert_tf.data.corpora.order import Order
 
-# Units of very different sizes, so that lanes come to their ends at different moments.
+# Units of very different sizes, so that lanes end at different times.
 COUNTS = np.random.default_rng(0).integers(1, 30, 50)
 
 
@@ -68,7 +68,7 @@ def test_workers_keep_to_their_lanes_until_the_shorter_ones_end():
             assert {row[1] % workers for row in rows} == {worker}
             units.append({unit for row in rows for unit in row[4]})
         assert sum(map(len, units)) == len(set.union(*units))
-    # What comes after is less than a unit of each lane.
+    # The examples that are left are fewer than a unit of each lane.
     assert order.per_epoch - len(shared) < 12 * 30
 
 

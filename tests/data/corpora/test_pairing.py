@@ -99,7 +99,7 @@ def test_unused_sentences_are_put_back():
     firsts, lasts = documents.documents[:-1], documents.documents[1:]
     assert (start[np.r_[True, ~same]] == firsts).all()
     assert (goes_on[np.r_[~same, True]] == lasts).all()
-    # A chunk is the fewest sentences that reach the target, if the document has so many.
+    # A chunk is the fewest sentences that reach the target, if the document has enough.
     tokens = documents.sentences
     reached = tokens[stop] - tokens[start] >= 29
     assert (tokens[stop - 1] - tokens[start] < 29).all()
@@ -158,12 +158,12 @@ def test_every_document_has_its_turn_in_a_pass():
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])
-def test_nothing_is_left_out_for_what_is_shown_twice(next_sentence):
+def test_no_example_is_left_out_while_another_is_shown_twice(next_sentence):
     documents = make_documents(MANY)
     rule = ExampleRule(32, 0.0, next_sentence, joined=not next_sentence)
     one_pass = pairing._pairs if next_sentence else pairing._spans
     whole = one_pass(documents, None, rule, np.random.default_rng(3))
-    # The same random numbers: all examples of that pass are there, and three of another one.
+    # With the same random numbers: all examples of that pass, and three of another one.
     made = plan(documents, len(whole) + 3, rule, np.random.default_rng(3))
     kept = {*zip(whole.a_start.tolist(), whole.b_end.tolist(), strict=True)}
     found = [*zip(made.a_start.tolist(), made.b_end.tolist(), strict=True)]
@@ -173,7 +173,7 @@ def test_nothing_is_left_out_for_what_is_shown_twice(next_sentence):
     assert {*zip(fewer.a_start.tolist(), fewer.b_end.tolist(), strict=True)} <= kept
 
 
-def test_of_a_line_that_is_a_document_all_is_shown():
+def test_every_token_of_a_document_of_one_line_is_shown():
     lengths = [[512, 512, 300], [40, 58, 59], [512]]
     made = make_plan(lengths, 2000)
     shown = np.zeros(sum(map(sum, lengths)), bool)

@@ -239,7 +239,7 @@ def test_without_a_held_out_share_there_are_no_held_out_batches(tmp_path):
         open_data(tmp_path / "few").dev_dataset(1)
 
 
-def test_where_nearly_all_next_sentences_are_random_it_is_said(tmp_path, capsys):
+def test_a_warning_says_that_nearly_all_next_sentences_are_random(tmp_path, capsys):
     counting.shards(tmp_path / "many", [[9] * 20] * 3)
     open_data(tmp_path / "many")
     counting.shards(tmp_path / "one", [[9]] * 60)

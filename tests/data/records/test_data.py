@@ -172,7 +172,7 @@ def test_lists_of_folders_and_globs_hold_out_as_each_alone_does(folder):
     ]
 
 
-def test_without_a_file_to_train_on_it_is_told(folder):
+def test_the_lack_of_a_file_to_train_on_is_reported(folder):
     for path, dev_path in [
         (folder, f"{folder}/*"),
         (folder / "1.tfrecord", folder / "1.tfrecord"),

@@ -71,7 +71,7 @@ def test_a_file_cut_off_is_found_at_once(tmp_path):
         file.read(2990, 3000)
 
 
-def test_what_is_no_tfrecord_file_is_told(tmp_path):
+def test_a_file_that_is_no_tfrecord_file_is_reported(tmp_path):
     for data, message in [
         (b"Call me Ishmael. Some years ago", "not a TFRecord file"),
         (np.random.default_rng(0).bytes(9999), "not a TFRecord file"),

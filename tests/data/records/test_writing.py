@@ -134,7 +134,7 @@ def test_another_vocabulary_or_casing_is_noticed(written):
             RecordData(written, 1, MAX_LENGTH, tokenizer)
 
 
-def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path, written):
+def test_a_damaged_manifest_is_reported_and_one_of_another_program_is_ignored(tmp_path, written):
     folder = tmp_path / "copy"
     shutil.copytree(written, folder)
     manifest = folder / "manifest.json"
@@ -152,7 +152,7 @@ def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path,
         assert RecordData(folder, 1, MAX_LENGTH, TOKENIZER).steps_per_epoch > 1
 
 
-def test_one_way_attention_wants_no_masks(tmp_path):
+def test_one_way_attention_refuses_tfrecords(tmp_path):
     config = load(tmp_path, "data.format=tfrecord", f"data.path={tmp_path}")
     with pytest.raises(UserError, match="data.format tfrecord cannot be combined with"):
         open_data(config, tmp_path, TOKENIZER, attention="left_to_right")

@@ -1,4 +1,4 @@
-"""Tables are read as they are written, and mistakes in them are told with file and line."""
+"""Tables are read as they are written, and mistakes in them are reported with file and line."""
 
 import gzip
 
@@ -20,7 +20,7 @@ def test_quotes_in_tsv_are_text_and_in_csv_are_quotes(tmp_path):
     assert csv == [(3, {"text": 'two\nlines, "so"', "label": "x"})]
 
 
-def test_what_looks_quoted_in_tsv_is_warned_of(tmp_path, capsys):
+def test_fields_that_look_quoted_in_tsv_give_a_warning(tmp_path, capsys):
     as_pandas_writes = 'text\tlabel\nsaid he\tx\n"he said ""hi"""\tx\n"""no"""\ty\n'
     read = rows(tmp_path / "a.tsv", as_pandas_writes)
     assert read[1] == (3, {"text": '"he said ""hi"""', "label": "x"})

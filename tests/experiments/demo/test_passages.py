@@ -87,7 +87,7 @@ def test_text_copied_from_module_to_module_is_in_one_place_only():
     short = "The bag is closed."
     changed = copied.replace(copied.split()[-1], "now.")
     found = made_up()
-    for number in range(0, len(found), 2):  # of two docstrings of a module the first has a copy
+    for number in range(0, len(found), 2):  # the first of two docstrings of a module gets a copy
         passage = found[number]
         copy = (copied, changed.upper(), short)[number // 2 % 3]
         lines = (passage.sentences[0], copy, passage.sentences[1])
@@ -96,7 +96,7 @@ def test_text_copied_from_module_to_module_is_in_one_place_only():
     examples = [example.text for split in corpus.splits.values() for example in split]
     held_out = [example.text for split in ("dev", "test") for example in corpus.splits[split]]
     for text in (short, copied):
-        # In dev or test, once; or what follows would prove nothing.
+        # The text must be in dev or test once; otherwise the next checks would prove nothing.
         assert sum(text.lower() in example.lower() for example in held_out) == 1
     assert sum(short in example for example in examples) == 1
     assert sum(bool(eights(copied) & eights(example)) for example in examples) == 1

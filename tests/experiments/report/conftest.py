@@ -110,7 +110,7 @@ class House:
 
     @staticmethod
     def ours(table):
-        """Of the rows that are not the paper's: the first cell, and the others that have text."""
+        """The first cell of each row that is not the paper's, and the other cells with text."""
         rows = (row for row in table[1:] if not row[0].startswith("paper"))
         return [[row[0], *filter(None, row[1:])] for row in rows]
 
@@ -121,7 +121,7 @@ class House:
 
 @pytest.fixture(scope="session")
 def make_house(tmp_path_factory):
-    """Makes a house of a folder; all houses share their saved models."""
+    """Makes a `House` for a folder; all of them share their saved models."""
     saved = tmp_path_factory.mktemp("saved")
     return lambda folder: House(folder, saved)
 

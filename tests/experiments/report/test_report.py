@@ -51,7 +51,7 @@ def test_the_best_setting_stands_beside_the_paper(house, cola):
 
 
 def test_the_curves_of_a_search_are_those_of_its_best_trial(cola):
-    (cola / "trials" / ".ipynb_checkpoints").mkdir()  # other things among the trials do no harm
+    (cola / "trials" / ".ipynb_checkpoints").mkdir()  # other folders among the trials are ignored
     assert RunFacts.read(cola).curves["dev"]["mcc"] == ([1, 2], [0.75, 0.75])
 
 
@@ -126,7 +126,7 @@ def test_runs_of_one_folder_name_are_told_apart(house):
         (["runs/bert", "runs/../runs/bert/"], ["bert", "bert"]),
     ],
 )
-def test_folders_are_called_by_as_little_as_tells_them_apart(folders, names):
+def test_folders_have_the_shortest_names_that_distinguish_them(folders, names):
     assert distinct_names(folders) == names
 
 
@@ -178,7 +178,7 @@ def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(hou
     assert note not in house.text()
 
 
-def test_data_in_the_place_of_the_papers_are_told_from_them(house):
+def test_data_in_the_place_of_the_papers_are_distinguished_from_them(house):
     loaded = house.config("{path: articles, format: squad}", "question_answering")
     run = house.run("mine", loaded, {"f1": 61.04, "exact_match": 50.0})
     (run / "ensemble.metrics.json").write_text('{"f1": 64.02, "exact_match": 52.0}')
@@ -285,7 +285,7 @@ def test_the_former_name_of_the_function_still_works(cola, tmp_path):
     assert "my_cola" in (tmp_path / "page.md").read_text()
 
 
-def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
+def test_runs_that_cannot_be_reported_are_named_in_one_line(cola, tmp_path, capsys):
     assert main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
     assert "must end in .md or .html" in capsys.readouterr().err
     for runs, message in (

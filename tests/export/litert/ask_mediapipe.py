@@ -1,7 +1,7 @@
 """Asks MediaPipe, in an environment that has it and not bert_tf.
 
 Reads JSON from standard input: a list of [task, file, texts], with the task "classify", "embed" or
-"describe". Prints a JSON list of answers; that of what MediaPipe refuses is {"error": its words}.
+"describe". Prints a JSON list of answers; a request that it refuses gives {"error": message}.
 """
 
 import json

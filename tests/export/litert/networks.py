@@ -92,7 +92,7 @@ def interpreter(content: bytes):
 
 
 def answers(content: bytes, tokenizer: Tokenizer, text: str, length: int | None = LENGTH):
-    """What the interpreter computes of a text: float32 [outputs]. No length is that of the text."""
+    """The interpreter's outputs for a text: float32 [outputs]; None is the length of the text."""
     ids = tokenizer.tokenize([text]).to_list()[0]
     size = length or len(ids) + 2
     row = [tokenizer.cls_id, *ids[: size - 2], tokenizer.sep_id]

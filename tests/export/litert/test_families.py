@@ -25,7 +25,7 @@ def path(lite_file):
 
 @pytest.fixture
 def opened(lite):
-    """Gives that file, opened."""
+    """Gives the file of a family, opened."""
     return lambda family: lite(family, **SETTINGS.get(family, {}))
 
 

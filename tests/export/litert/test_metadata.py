@@ -46,7 +46,7 @@ def entries(content):
 
 
 def zipped(content, change=lambda files: files, compression=zipfile.ZIP_STORED):
-    """A file whose archive is another, with the right SHA-256 of what is before that."""
+    """A file with a changed archive, and with the right SHA-256 of the bytes before its entry."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         files = {each.filename: archive.read(each) for each in archive.infolist()}
         end = min(each.header_offset for each in archive.infolist())
@@ -240,11 +240,11 @@ def test_a_cut_file_is_found(path, content):
 
 
 def test_whatever_has_changed_is_found_or_changes_nothing(path, content):
-    """Of the archive's headers, some bytes have no meaning for the content, such as a time."""
+    """Some bytes of the archive's headers, such as a time, have no meaning for the content."""
     source = random.Random(0)
     _, *whole = read(path)
     start = content.index(b"PK\x03\x04")
-    headers = content.index(b"sha256") - 30  # that of the SHA-256, and what comes after it
+    headers = content.index(b"sha256") - 30  # the header of the SHA-256, and all after it
     places = [source.randrange(start) for _ in range(100)]
     places += [*range(64), *range(start, len(content))]
     for place in places:

@@ -9,8 +9,8 @@ from tests.export.conftest import tasks
 from tests.export.test_four_ways import assert_alike
 from tests.tasks import tiny_objects
 
-# Each of the quick ones makes rows and answers of strings in a way of its own; LiteRT cannot read
-# the strings of the other one.
+# Each of these families makes rows and answers of strings in its own way; LiteRT cannot read the
+# strings of the family that is left out.
 FAMILIES = tasks(
     *("classification", "reranking", "multiple_choice", "mlm", "question_answering", "embedding"),
     without=["token_classification"],
@@ -48,7 +48,7 @@ def test_answers_are_those_of_the_model(models, loaded, family):
 
 
 def _check_answer(found, expected):
-    """Its score is among all spans, not among the n best."""
+    """The score of the file is relative to all spans, not to the n best."""
     for name in ("answer", "start", "end"):
         assert found[name] == expected[name]
     assert found["null_score"] == pytest.approx(expected["null_score"], abs=1e-5)

@@ -172,7 +172,7 @@ def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_pat
 
     assert write(one, "CoLA", "test") == {"CoLA": "1"}
     assert write(zero, "other", "other_test") == {"CoLA": "1", "other_test": "0"}
-    # A run without a test file of its own submits the predictions for another.
+    # Without a test file of its own, a run submits the predictions for another file.
     (tmp_path / "CoLA" / "test.tsv").unlink()
     assert write(zero, "other", "other_test")["CoLA"] == "0"
 
@@ -244,7 +244,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
         examples = model.examples(rows, task.class_weight)
         task.compile(model, optimizer="sgd")
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        # 6 rows weigh w and 2 rows 3 w, and all of them 8.
+        # 6 rows have weight w and 2 rows have 3 w; all weights add up to 8.
         for label, weight in ((0, 24 / 12), (1, 8 / 12)):
             inputs, *known = examples.take(np.flatnonzero(examples.targets == label))
             logits = model(inputs)

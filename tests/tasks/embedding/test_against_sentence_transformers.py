@@ -13,7 +13,7 @@ from tests.checkpoints import tiny_embedders as tiny
 from tests.tasks.refusals import refusal
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
-# Folders that end in their pooling, by the names that this has here.
+# Our name of a pooling -> the folders that end in it.
 POOLINGS = {
     "cls": ["cls"],
     "max": ["max"],
@@ -27,7 +27,7 @@ POOLINGS = {
 
 
 def inputs_of(model, prompt, include_prompt):
-    """What the model is called with for all texts, with a prompt."""
+    """The inputs of the model for all texts, with a prompt."""
     preprocess = model.preprocessor()
     text = model.prompts.get(prompt or model.default_prompt, "")
     inputs = preprocess([text + each for each in tiny.TEXTS])
@@ -46,7 +46,7 @@ def with_mean(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def inputs(with_mean):
-    """A prompt and whether it counts -> what the model is called with."""
+    """A prompt and whether it counts -> the inputs of the model."""
     return functools.cache(functools.partial(inputs_of, with_mean))
 
 
@@ -80,7 +80,7 @@ def test_a_folder_gives_its_vectors(tmp_path, name, layout):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """One of all poolings, in which prompts do not count; of the prompts there are two."""
+    """A model with all poolings, in which prompts do not count; it has two prompts."""
     folder = tiny.write(tmp_path_factory.mktemp("all"), f"{tiny.ALL} without prompt")
     prompts = {"query": "the good cat : ", "joined": "dog"}
     config = folder / "config_sentence_transformers.json"

@@ -10,7 +10,7 @@ from bert_tf.tasks.embedding.small_vectors import ranges_of, smaller
 from tests.tasks import tiny_objects
 
 TEXTS = ["the cat sat", "a dog ran on the mat", "bird flew", "the sea"]
-# What sentence-transformers 6.2.0 makes of them: `truncate_embeddings` and `quantize_embeddings`.
+# Results of `truncate_embeddings` and `quantize_embeddings` of sentence-transformers 6.2.0.
 VECTORS = np.sin(np.arange(36, dtype=np.float32)).reshape(4, 9)
 WITH_RANGES = [
     *([-26, 127, 127, 2, -128, -128], [58, -128, -128, -128, 59, 127]),
@@ -43,7 +43,7 @@ def test_values_are_those_of_sentence_transformers():
     assert smaller(VECTORS, None, "binary").numpy().tolist() == BINARY
     found = smaller(VECTORS, None, "int8", ranges_of(VECTORS))
     assert found.numpy()[:2].tolist() == CALIBRATED
-    # A number that is the same in all vectors.
+    # The range of a number that is the same in all vectors has no width.
     assert smaller([[0.5]], None, "int8", [[0.5], [0.5]]).numpy().tolist() == [[-128]]
 
 

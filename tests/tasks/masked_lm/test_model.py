@@ -130,7 +130,7 @@ def test_mistakes_are_one_sentence():
     model = tiny.filler()
     said = "text 1 has no [MASK]; write [MASK] where a word is missing"
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
-    # So an export answers too; it is not asked.
+    # An export has the same check; the network is not called.
     assert refusal(bert_tf.MaskedLM.answers, None, ["a [MASK]", "no gap"]) == said
     said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said

@@ -54,7 +54,7 @@ def test_json_lines_of_any_number_of_choices(tmp_path):
         ("jsonl", '{"context": "a", "choices": ["b", "c"], "label": null}'),
     ],
 )
-def test_what_stands_for_a_secret_label_is_none(tmp_path, name, text):
+def test_a_placeholder_for_a_secret_label_is_no_label(tmp_path, name, text):
     path = tmp_path / "test"
     path.write_text(text)
     assert read_choices(path, name).targets is None

@@ -17,10 +17,10 @@ def questions(*answers: list[str]) -> dict[str, list[str]]:
 
 
 def test_the_official_rules_hold():
-    """Articles, case, punctuation and spaces do not count; of several answers the best does."""
+    """Articles, case, punctuation and spaces do not count; the best of several answers does."""
     asked = questions(["the cat sat", "dog"], ["Łódź"], ["a b c d"])
     metrics = answer_metrics(asked, {"0": "Cat,  SAT!", "1": "Lodz", "2": "b c x"})
-    # The third: of "b c d" and "b c x", two words each of three.
+    # F1 of the third: "b c d" and "b c x" share two of three words.
     assert metrics == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 2 / 3) / 3})
 
 
@@ -127,7 +127,7 @@ def test_all_of_dev_scores_as_by_the_official_scripts(shared_data, version):
     rows = read_squad(shared_data / "squad" / "dev-v1.1.json")
     asked = given_texts(rows)
     if version == "2.0":
-        # Of a third of the questions the answers are taken away.
+        # A third of the questions lose their answers.
         asked = {id: texts[: 3 * (i % 3)] for i, (id, texts) in enumerate(asked.items())}
     source, best, odds = random.Random(0), {}, {}
     for (id, texts), context in zip(asked.items(), rows.column("context"), strict=True):

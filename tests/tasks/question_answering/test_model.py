@@ -56,7 +56,7 @@ def test_predictions_are_in_the_official_form(run, unanswerable):
     answers, n_best = predictions(run, "dev"), predictions(run, "dev_nbest")
     assert list(answers) == list(n_best) == list(given)
     for id, texts in given.items():
-        # Of version 1.1 the first of the n best is the answer.
+        # In version 1.1, the first of the n best is the answer.
         entries = n_best[id]
         assert entries[0].keys() == {"text", "probability", "start_logit", "end_logit"}
         assert sum(entry["probability"] for entry in entries) == pytest.approx(1)

@@ -84,15 +84,15 @@ def test_the_threshold_decides_whether_there_is_an_answer(google):
 
 
 def test_no_answer_stays_among_very_few_best(google):
-    """With one best answer to tell, "no answer" may be first, and the best comes beside it."""
+    """With n_best 1, "no answer" may be first, and the best answer is listed too."""
     answers = decoded(*google, n_best=1, max_answer_length=5, unanswerable=True)
     assert answers.nbest_answers.shape[1] == 2
     for row, best in enumerate(answers.best_answer):
         assert set(answers.nbest_answers[row]) == {best, b""}
 
 
-def test_where_no_pair_of_the_best_fits_the_best_token_answers(tokenizer):
-    """Here the best start is behind the best end."""
+def test_the_best_token_answers_where_no_pair_of_the_best_fits(tokenizer):
+    """In this example the best start comes after the best end."""
     windows = WindowPreprocessor(tokenizer, 12, 8, 2)((["cat"], ["bird sat on sea"]))
     start, end = np.zeros((2, 1, 12))
     start[0, 6], end[0, 3], end[0, 5] = 5, 5, 3

@@ -1,4 +1,4 @@
-"""SQuAD's files: what is read, in bytes, and what is told of a bad file."""
+"""SQuAD's files: what is read, in bytes, and what is reported about a bad file."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_the_answer_to_learn_is_the_first_that_stands_where_it_says():
     assert answer_bytes((), CONTEXT) == (-1, -1)
 
 
-def test_questions_without_an_answer_and_with_none_told(tmp_path):
+def test_questions_without_an_answer_and_with_an_unknown_one(tmp_path):
     impossible = paragraph(is_impossible=True, plausible_answers=[])
     for possible in (False, None):
         rows = read_squad(write(tmp_path, paragraph(is_impossible=possible)))
@@ -65,18 +65,18 @@ def test_questions_without_an_answer_and_with_none_told(tmp_path):
 
 
 @pytest.mark.parametrize("changes", [{}, {"is_impossible": None}, {"is_impossible": False}])
-def test_a_file_of_empty_answers_alone_tells_none(tmp_path, changes):
+def test_a_file_of_only_empty_answers_has_no_known_answers(tmp_path, changes):
     empty = {"answers": []} | changes
     path = write(tmp_path, paragraph(**empty), paragraph(id="b", **empty))
     assert read_squad(path).targets is None
-    # Where there is anything else, they say that there is none, unless that is denied.
+    # With other questions, empty answers mean no answer, unless is_impossible is false.
     for other in ({}, {"is_impossible": True}):
         path = write(tmp_path, paragraph(**empty), paragraph(id="b", **other))
         told = read_squad(path).targets[0]
         assert told == (None if changes.get("is_impossible") is False else ())
 
 
-def test_a_file_of_impossible_questions_alone_tells_that(tmp_path):
+def test_a_file_of_only_impossible_questions_says_so(tmp_path):
     path = write(tmp_path, paragraph(answers=[], is_impossible=True))
     assert read_squad(path).targets == [()]
 

@@ -39,7 +39,7 @@ def made(name):
 @pytest.mark.parametrize("case", CASES)
 def test_they_equal_the_reference_whatever_the_padding(case, more):
     width = max(map(len, case["logits"])) + more
-    # Scores of padding are hidden by the model, and count for nothing if they are not.
+    # The model hides the scores of padding; the losses ignore them also if they are not hidden.
     logits = padded(case["logits"], 5.0, width)
     relevance = padded(case["relevance"], np.nan, width)
     value, gradient = loss_and_gradient(made(case["name"]), relevance, logits)

@@ -114,7 +114,7 @@ def test_fit_takes_another_loss(loss):
     x, y = lists()
     model.fit(x, y, batch_size=4, loss=loss, verbose=0)
     assert model.loss is loss or model.loss.name == loss
-    # The next call decides anew.
+    # The next call chooses its loss anew.
     model.fit(*pairs(), batch_size=4, verbose=0)
     assert model.loss.name == "binary_cross_entropy"
 

@@ -14,7 +14,7 @@ MNLI = (
 STSB = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2"
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 
-# Task, header, two rows and what is to be read of the second one.
+# Task, header, two rows, and the expected text and label of the second row.
 FILES = [
     ("cola", None, ["gj04\t1\t\tIt rained.", 'bc01\t0\t*\tIt a "rain'], (['It a "rain'], "0")),
     ("sst2", "sentence\tlabel", ["a joy \t1", 'so "dull \t0'], (['so "dull '], "0")),

@@ -1,4 +1,4 @@
-"""Texts are read as the configuration says; labels are those of all rows or of none."""
+"""Texts are read as the configuration says; either all rows have labels or none."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
     assert read(some, data_of("csv"), Label()).targets == ["", "x"]
 
 
-def test_so_it_is_in_a_file_of_glues_form(tmp_path):
+def test_a_column_of_empty_labels_is_none_in_a_file_of_glues_form_too(tmp_path):
     header = "index\tsentence1\tsentence2\tlabel"
     path = written(tmp_path / "test.tsv", header, "0\ta\tb\t", "1\tc\td\t ")
     assert read(path, data_of("rte"), Label()).targets is None

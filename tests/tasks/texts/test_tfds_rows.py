@@ -74,7 +74,7 @@ def test_minus_one_is_no_label(monkeypatch, capsys):
     assert (rows.targets, rows.values) == (["yes", "no"], (["é0", "é2"],))
     told = capsys.readouterr().err
     assert told == "warning: TFDS x, split train: rows skipped because they have no label: 1\n"
-    # Of a score it is a number, except in GLUE.
+    # For a score, -1 is a number, except in GLUE.
     rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
     assert read_tfds("x", "train", ("text",), "label").targets == [-1.0, -1.0]
     assert read_tfds("glue/stsb", "test", ("text",), "label").targets is None
@@ -86,7 +86,7 @@ def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
     monkeypatch.setattr(text_files, "load_split", lambda *_: (rows, features))
     glue = read_tfds("glue/cola", "test", ("text",), "label")
     assert glue.values == (["row 0", "row 1", "row 2"],)
-    # What the feature is elsewhere is not known.
+    # In other data sets, the meaning of `idx` is not known.
     other = read_tfds("x", "test", ("text",), "label")
     assert other.values == (["row 2", "row 0", "row 1"],)
 

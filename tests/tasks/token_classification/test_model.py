@@ -73,7 +73,7 @@ def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     model, data = model_of(task), task.read(tmp_path / "dev.conll")
     words = sum(map(len, data.column("words")))
     logits = np.random.default_rng(0).normal(size=(words, 5)).astype(np.float32)
-    # Right in half of the words.
+    # Half of the words get the right label.
     labels = [task.labels.index(tag) for tags in data.targets for tag in tags]
     logits[np.arange(0, words, 2), labels[::2]] += 9.0
     task.write_predictions(model, logits, data, tmp_path, "dev_predicted")
@@ -85,7 +85,7 @@ def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     metrics = task.score(model, logits, data)
     again = entity_metrics(*columns, types=["animal", "place"])
     assert 0 < metrics["f1"] < 1
-    # Accuracy is of the tags as predicted, and reading mends these.
+    # Accuracy is about the tags as predicted, but reading repairs them.
     for metric in again.keys() - {"accuracy"}:
         assert metrics[metric] == pytest.approx(again[metric])
     exponents = np.exp(logits)
@@ -146,7 +146,7 @@ def test_columns_are_parted_as_in_the_data(tmp_path):
     assert any("\tB-wild animal\t" in line for line in lines)
 
 
-def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
+def test_the_progress_of_tagging_is_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("bert_tf.console._SHORT_SECONDS", 0.0)
     task = task_of(tiny_tags.write_tagging(tmp_path))
     task.training_rows()
@@ -272,7 +272,7 @@ def test_sets_without_prefixes_are_scored_by_entity_and_parts_of_speech_by_word(
     rows = dataclasses.replace(rows, targets=[("A", "A", "C", "B", "B")])
     found = model.official_metrics(np.eye(3)[[0, 0, 2, 1, 0]], rows)
     assert found["f1"] == pytest.approx(found["accuracy"]) == pytest.approx(0.8)
-    # Of A two of three are right, and both were found.
+    # Two of three predicted A are right, and both true A were found.
     assert (found["f1_A"], found["f1_C"]) == (pytest.approx(0.8), 1.0)
 
 

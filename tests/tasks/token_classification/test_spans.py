@@ -18,7 +18,7 @@ from tests import tiny
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] . / - jvc 3 21 2008 ##8 the cat sat é".split()
 TEXTS = ["jvc/3/21/2008", "é the cat sat.", "the jvc"]
-# The first is that of spaCy's issue 5272; the second begins behind a character of two bytes.
+# The first is from spaCy's issue 5272; the second begins after a character of two bytes.
 SPANS = [
     [{"start": 4, "end": 13, "label": "date"}],
     [{"start": 2, "end": 9, "label": "pet"}],

@@ -9,8 +9,8 @@ from bert_tf.tasks.token_classification.tag_schemes import (
     to_iob2,
 )
 
-# The same three sentences in each scheme: entities beside each other, of one type and of two, at
-# the ends of sentences, of one word and of three.
+# The same three sentences in each scheme: adjacent entities of one type and of two, entities at the
+# ends of sentences, of one word and of three.
 SENTENCES = {
     "IOB1": ["I-A B-A I-A O I-B", "I-A I-B I-B I-B", "O O"],
     "IOB2": ["B-A B-A I-A O B-B", "B-A B-B I-B I-B", "O O"],
@@ -40,7 +40,7 @@ def test_every_scheme_is_known_and_becomes_iob2(scheme):
         ("O PER-B PER_I", [("", ""), ("B", "PER"), ("I", "PER")]),
         ("B I", [("B", "_"), ("I", "_")]),
         ("O S-A", [("", ""), ("S", "A")]),
-        # Nothing here has a prefix: the names of the types look as if they had.
+        # These tags have no prefixes; the names of their types only look as if they had.
         ("O e-mail phone", [("", ""), ("", "e-mail"), ("", "phone")]),
         ("B_PC E_RD V", [("", "B_PC"), ("", "E_RD"), ("", "V")]),
         ("E S", [("", "E"), ("", "S")]),
