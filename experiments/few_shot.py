@@ -40,10 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         option("--checkpoint PATH", "an embedder of sentence-transformers", required=True),
         option("--out DIR", "folder of the results", type=Path, required=True),
         option("--per-label N", "rows of each label (%(default)s)", default=8),
-        option("--draws N", "how many (%(default)s)", default=10),
+        option("--draws N", "number of random draws (%(default)s)", default=10),
         option("--text NAME", "column of the text (%(default)s)", default="text"),
         option("--label NAME", "column of the label (%(default)s)", default="label"),
-        option("--epochs N", "of fine-tuning (%(default)s)", default=20),
+        option("--epochs N", "epochs of fine-tuning (%(default)s)", default=20),
         stopped="stopped; start the same command again to go on",
     )
 

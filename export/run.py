@@ -78,7 +78,7 @@ def export_run(
         UserError: `path` does not exist, cannot be exported like this, or `out` cannot be written.
     """
     if pooling is not None and kind != "embedding":
-        raise UserError("--pooling is for --kind embedding")
+        raise UserError("--pooling is for --kind embedding; remove --pooling")
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
     if kind != "task" and (labels or pair or unanswerable or abstain is not None):
@@ -95,9 +95,9 @@ def export_run(
     if wrong := misplaced(format, options):
         name, other = wrong
         option = f"--device {device}" if name == "device" else f"--{name}"
-        raise UserError(f"{option} is for --format {other}")
+        raise UserError(f"{option} is for --format {other}; remove {option}")
     if format != SAVED_MODEL and kind == "hub":
-        raise UserError(f"--kind hub is for --format {SAVED_MODEL}")
+        raise UserError(f"--kind hub is for --format {SAVED_MODEL}; remove --format {format}")
     if kind == "hub" and inputs is not None:
         raise UserError("--kind hub writes a model of strings and one of ids; remove --inputs")
     if kind == "hub" and (precision == "int8" or calibration is not None):
@@ -140,8 +140,8 @@ def _training_rows(checkpoint: Checkpoint, model: TaskModel, path: str | os.Path
     config = None if run is None else from_checkpoint.trained_with(run)
     if not isinstance(config, FinetuningRun):
         raise UserError(
-            f"{path} is no run with training data, so --precision int8 needs --calibration FILE: "
-            "some hundred texts like those that the model will read"
+            f"{path} is not a fine-tuning run, so --precision int8 requires --calibration FILE: "
+            "a few hundred texts like those that the model will read"
         )
     task = registry.family(config.task).task_class()(config, model.labels)
     return rows_of_training(task, model)

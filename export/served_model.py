@@ -66,8 +66,8 @@ class Form:
             )
         if self.calibration is None:
             raise UserError(
-                "precision int8 of a SavedModel finds its ranges with texts; give some hundred as "
-                "calibration"
+                "precision int8 of a SavedModel requires texts to compute value ranges; give a few "
+                "hundred as calibration"
             )
         served = copied(model, POLICIES["float32"])
         if not can_fuse_norms(getattr(served, "encoder", served)):

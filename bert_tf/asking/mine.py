@@ -56,8 +56,8 @@ def mine(
         )
         counts = [*map(len, found.values())]
         short = sum(count < negatives for count in counts)
-        said = f"{short} of {len(counts)} questions have fewer than {negatives} negatives, "
-        said += f"{counts.count(0)} of them none, and are left out"
+        said = f"{short} of {len(counts)} questions are left out: they have fewer than {negatives} "
+        said += f"negatives ({counts.count(0)} have none)"
         if short == len(counts):
             raise UserError(f"{said}; lower --negatives or --margin, or widen --range")
         texts = collection.passages

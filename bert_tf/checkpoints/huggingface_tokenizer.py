@@ -259,8 +259,8 @@ class TokenizerFiles:
             id = fields.get("id")
             if token in exact and token in known and token.islower() and token.isalnum():
                 raise UserError(
-                    f"{self._folder}: the added token {token!r} with normalized false is a word of "
-                    "the vocabulary too; bert_tf would not find it in capitals, so remove it from "
+                    f"{self._folder}: the added token {token!r} with normalized false is also in "
+                    "the vocabulary, and bert_tf would not find it in capitals; remove it from "
                     "the added tokens"
                 )
             if id is None:
@@ -269,9 +269,9 @@ class TokenizerFiles:
                 pieces += (token,)
             elif not (0 <= id < len(pieces) and pieces[id] == token):
                 raise UserError(
-                    f"{self._folder}: the added token {token!r} has the id {id}, which is another "
-                    f"piece's or leaves a gap after the {len(pieces)} pieces of the vocabulary; "
-                    "correct it"
+                    f"{self._folder}: the added token {token!r} has the id {id}, which another "
+                    f"piece has, or which leaves a gap after the {len(pieces)} pieces of the "
+                    "vocabulary; correct the id"
                 )
         return pieces
 

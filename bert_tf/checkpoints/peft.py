@@ -99,8 +99,8 @@ def save(model: Any, folder: str | os.PathLike) -> None:
     for name, pairs in updates.pairs.items():
         if name not in rows:
             raise UserError(
-                f"peft has no place for an adapter of {name}, which no model of transformers has; "
-                "save the model instead"
+                f"peft cannot store the adapter of {name}, since no model of transformers has that "
+                "weight; save the whole model instead"
             )
         for theirs, pair in zip(rows[name].theirs, pairs, strict=True):
             if pair is not None:

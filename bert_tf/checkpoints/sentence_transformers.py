@@ -136,7 +136,7 @@ def write_content(folder: Path, content: Content) -> None:
     description, settings = content.description, content.description.settings
     if description.model != (ours := _class_of_embedders()):
         raise UserError(
-            f"the format sentence_transformers can store only a {ours}, not a "
+            f"the format sentence_transformers can store only {ours}, not "
             f"{description.model}; choose another format, or save a {ours} with this encoder"
         )
     modes = embedder.poolings(settings["pooling"])

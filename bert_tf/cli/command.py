@@ -104,7 +104,7 @@ def check_output(given: Mapping[str, Any]) -> None:
     for name in given.keys() - {"out", "output", "texts"}:
         for each in given[name] if isinstance(given[name], list) else [given[name]]:
             if isinstance(each, str | Path) and os.path.realpath(each) == os.path.realpath(out):
-                raise UserError(f"{out} is read, and would be replaced; name another file to write")
+                raise UserError(f"{out} is an input that would be replaced; name another output")
 
 
 def run(

@@ -179,13 +179,13 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
     ],
     commands.pretrain: [option("config CONFIG.yaml", _PRETRAINING_CONFIG), *_OF_RUN],
     commands.adapt: [
-        option("checkpoint CHECKPOINT", "what init.checkpoint of a configuration takes"),
+        option("checkpoint CHECKPOINT", "checkpoint to start from: a path, or a name on the Hub"),
         option("--text PATH...", "UTF-8 text files, folders or globs", required=True),
         _OUT,
         option(
             "--format",
-            "as data.format (default: jsonl for files that end so, else sentence_per_line, where "
-            "a blank line ends a document)",
+            "format of the files, as data.format (default: jsonl for .jsonl files, else "
+            "sentence_per_line, where a blank line ends a document)",
             choices=CORPUS_FORMATS,
         ),
         option("--masking X", "share of the tokens to predict, 0.15 to 0.4", default=0.15),
@@ -204,9 +204,9 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         *_OF_RUN,
     ],
     commands.check: [
-        option("config DATA", "as for finetune, or with --task and --checkpoint a training file"),
-        option("--task NAME", "what the file is for, as task in a configuration"),
-        option("--checkpoint PATH", "whose tokenizer reads the texts: init.checkpoint"),
+        option("config DATA", "a configuration, or a training file with --task and --checkpoint"),
+        option("--task NAME", "task of the training file, such as classification"),
+        option("--checkpoint PATH", "checkpoint whose tokenizer reads the texts"),
         option("--out FILE.html", "page with pictures to write as well"),
         _SETTINGS,
     ],
@@ -215,8 +215,8 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         option("--data PATH", "data in the format of the run (default: the dev data of the run)"),
         option(
             "--confidence P",
-            "also print an interval of each metric, which holds this share of its values in 1,000 "
-            "samples of the rows (bootstrap), such as 0.95",
+            "also print the confidence interval of each metric at this level, such as 0.95, from "
+            "1,000 bootstrap samples of the rows",
         ),
     ],
     commands.predict: [
@@ -299,7 +299,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             type=int,
             default=(1, 100),
         ),
-        option("--margin X", "least distance of its score from that of the answers"),
+        option("--margin X", "how far a negative must score below every answer"),
     ],
     commands.export: [
         option(
@@ -341,7 +341,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             default="float32",
         ),
         option(_ABSTAIN, f"{_LEAST}, in every answer of the export"),
-        option("--freeze", "store the weights as constants, in that precision"),
+        option("--freeze", "store the weights as constants, in --precision"),
         option(
             "--device",
             "cpu: compute on the CPU, in the form that is fastest there; any: the server "
@@ -365,7 +365,7 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
             "bare checkpoints",
             "Settings that checkpoints of other programs do not hold.",
             option("--pair", "the inputs are pairs of texts"),
-            option("--unanswerable", "a context may not contain an answer"),
+            option("--unanswerable", "a context need not contain an answer"),
             option("--max-length N", "maximum number of tokens in an input"),
             option("--labels NAME...", "names of the classes, in the order of the model's outputs"),
         ),
@@ -379,21 +379,21 @@ _COMMANDS: dict[Callable[[argparse.Namespace], None], Sequence[Option]] = {
         ),
         option(
             "--host ADDRESS",
-            "address to listen at; 0.0.0.0 lets everyone in the network ask (default: %(default)s)",
+            "address to listen at; 0.0.0.0 serves the whole network (default: %(default)s)",
             default="127.0.0.1",
         ),
         option("--port N", "port; 0 takes a free one (default: %(default)s)", default=8501),
         option(
             "--allow NAME...",
-            "names under which clients may ask, besides localhost, the name of this machine and "
-            "addresses in numbers",
+            "host names that clients may use for this server, in addition to localhost, the name "
+            "of this machine and IP addresses",
             default=[],
         ),
         option(
-            "--most-bytes N", "bytes that a request may have (default: %(default)s)", default=2**23
+            "--most-bytes N", "maximum bytes in a request (default: %(default)s)", default=2**23
         ),
         option(
-            "--most-rows N", "rows that a request may have (default: %(default)s)", default=1024
+            "--most-rows N", "maximum rows in a single request (default: %(default)s)", default=1024
         ),
         option(
             "--most-waiting N",

@@ -70,13 +70,13 @@ class PretrainingData(Section):
         for key, formats in (("split", _WITH_SPLITS), ("dev_path", ("tfrecord",))):
             if not self.is_default(key) and self.format not in formats:
                 raise ValueError(
-                    f"data.{key} is for data.format {formats[0]}, but that is {self.format}; "
+                    f"data.{key} is for data.format {formats[0]}, not {self.format}; "
                     f"remove data.{key}"
                 )
         if self.format != "tfrecord":
             if self.next_sentence and not self.cross_documents:
                 raise ValueError(
-                    "data.cross_documents is for data.next_sentence false; set that, or remove "
+                    "data.cross_documents requires data.next_sentence: false; set it, or remove "
                     "data.cross_documents"
                 )
             return self

@@ -56,7 +56,7 @@ class Imported(Section):
             ) from error
         if not isinstance(made, kind):
             raise UserError(
-                f"{self.place}: {self.name} makes a {type(made).__name__}, but a Keras "
+                f"{self.place}: {self.name} returns {type(made).__name__}, but a Keras "
                 f"{kind.__name__} is required; name another"
             )
         return made

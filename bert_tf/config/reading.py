@@ -148,8 +148,8 @@ def _searched(tree: Tree) -> dict[str, list | Range]:
         if isinstance(values, dict) and values.keys() & {"low", "high"}:
             if is_grid or key in NOT_SEARCHED:
                 raise UserError(
-                    f"{name} is a range, which requires the section search, of a key that it can "
-                    "vary; add that section, or give one value"
+                    f"{name} is a range, which requires the section search and a key that a "
+                    "search can vary; add the section, or give one value"
                 )
             try:
                 found[key] = Range.model_validate(values)

@@ -45,13 +45,13 @@ class RunConfig(Section):
     def _names_vocabulary_and_model(self) -> Self:
         if self.tokenizer.vocab is None and self.source is None:
             raise ValueError(
-                "which vocabulary? set tokenizer.vocab, or init.checkpoint for its own"
+                "no vocabulary is given; set tokenizer.vocab, or init.checkpoint, which has one"
             )
         sizes = {"hidden_size", "num_hidden_layers", "num_attention_heads"}
         if not (self.model.preset or self.source or sizes <= set(self.model.changes())):
             raise ValueError(
-                "which model? set model.preset (such as bert-base-uncased), init.checkpoint, or "
-                "model.hidden_size, model.num_hidden_layers and model.num_attention_heads"
+                "no model is given; set model.preset (such as bert-base-uncased), init.checkpoint, "
+                "or model.hidden_size, model.num_hidden_layers and model.num_attention_heads"
             )
         return self
 
@@ -130,8 +130,8 @@ class FinetuningRun(RunConfig):
             return self
         if not distillation.is_default("layers"):
             raise ValueError(
-                "distillation.layers is for a student that starts from its teacher, but "
-                "init.checkpoint or the sizes under `model` say otherwise; remove one"
+                "distillation.layers is for a student that starts from its teacher; remove it, or "
+                "else init.checkpoint, model.preset and model.hidden_size"
             )
         return self
 

@@ -157,7 +157,7 @@ class TrainConfig(Section):
             )
         if self.bias_correction and self.optimizer == "lamb":
             raise ValueError(
-                "train.bias_correction is for train.optimizer adamw, lamb always corrects; remove "
+                "train.bias_correction is for train.optimizer adamw; lamb always has it; remove "
                 "train.bias_correction"
             )
         unread = dict.fromkeys(_OF_OURS if self.named["optimizer"] else (), "optimizer")
@@ -172,8 +172,8 @@ class TrainConfig(Section):
                 )
         if self.tpu is not None and self.strategy != "tpu":
             raise ValueError(
-                f"train.tpu is for train.strategy tpu, but that is {self.strategy}; change it, or "
-                "remove train.tpu"
+                f"train.tpu is for train.strategy tpu, not {self.strategy}; change train.strategy, "
+                "or remove train.tpu"
             )
         return self
 
@@ -213,7 +213,7 @@ class PretrainingTrain(TrainConfig):
         if self.long_length is not None and self.long_length <= self.max_length:
             raise ValueError(
                 f"train.long_length {self.long_length} is not longer than train.max_length "
-                f"{self.max_length}; raise it, or set it to null for one length all along"
+                f"{self.max_length}; raise it, or set it to null for the same length throughout"
             )
         if (self.long_batch_size or 0) % self.accumulation_steps:
             raise ValueError(

@@ -192,8 +192,8 @@ class Columns:
         for row, each in enumerate(self.targets):
             if is_missing(each):
                 raise UserError(
-                    f"{self.at(row, target.what)} is missing, unlike others; give all rows one, "
-                    "or none"
+                    f"{self.at(row, target.what)} is missing, but other rows have one; give all "
+                    "rows one, or none"
                 )
         rows = target.plain(rows)
         return dataclasses.replace(rows, targets=target.checked(rows))

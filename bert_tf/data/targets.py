@@ -103,7 +103,7 @@ class Label(Target):
         ones, zeros = (tf.math.count_nonzero(y == tf.cast(v, y.dtype), axis=1) for v in (1, 0))
         are_right = tf.reduce_all((ones == 1) & (zeros == len(self.classes) - 1))
         are_right &= tf.shape(y)[1] == len(self.classes)
-        said = f"in the dataset, a label is no one-hot row of {', '.join(self.classes)}"
+        said = f"in the dataset, a label is not a one-hot row of {', '.join(self.classes)}"
         with tf.control_dependencies([tf.debugging.Assert(are_right, [said])]):
             return tf.argmax(tf.cast(y, tf.int32), axis=1, output_type=tf.int32)
 

@@ -118,7 +118,7 @@ class EncoderConfig:
         if (self.model_type == "distilbert") != (self.type_vocab_size == 0):
             raise UserError(
                 f"type_vocab_size is {self.type_vocab_size}, but the model_type is "
-                f"{self.model_type}; only a distilbert has 0 segments, and it has no others"
+                f"{self.model_type}; it must be 0 for distilbert, and above 0 for all others"
             )
         if self.model_type != "electra" and self.embedding_width != self.hidden_size:
             raise UserError(

@@ -478,8 +478,8 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     """The inputs of a model as whole numbers."""
     if not isinstance(inputs, Mapping):
         raise UserError(
-            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor returns it, not a "
-            f"{type(inputs).__name__}"
+            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor returns it, but its "
+            f"type is {type(inputs).__name__}"
         )
     missing = [name for name in INPUTS if name not in inputs]
     if missing:

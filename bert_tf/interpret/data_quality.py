@@ -82,7 +82,7 @@ def _findings(config: FinetuningRun) -> tuple[list[_Line], _Bars]:
         if isinstance(rows, Columns):
             splits[f"dev{ending}"] = rows
         else:
-            logger.info(f"{path} is not looked at: {'no rows' if is_there else 'it is not there'}")
+            logger.info(f"{path} is skipped: {'no rows' if is_there else 'it does not exist'}")
     lines: list[_Line] = []
     pictures: _Bars = {}
     most, text_settings = config.train.max_length, tokenizer.settings

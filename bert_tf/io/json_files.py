@@ -104,4 +104,4 @@ def _parsed(text: str, path: Path, line: int | None = None, **options: Any) -> A
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no value of JSON")
+    raise ValueError(f"{constant} is not valid JSON")

@@ -235,7 +235,7 @@ def _fetch_all(
         before, listed = listed, find() if is_changed else listed
         if listed == before:
             return
-    raise UserError(f"{folder or root} changes while it is read; wait until it is written")
+    raise UserError(f"{folder or root} changed while being read; wait until it is written")
 
 
 def _fetch(store: Store, key: str, place: Path, found: Found) -> bool:

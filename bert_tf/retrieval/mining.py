@@ -18,7 +18,7 @@ def check_settings(
     if not 1 <= first <= last or not 1 <= negatives <= last - first + 1:
         raise UserError(
             f"ranks {first} to {last} cannot give {negatives} negatives; give ascending ranks from "
-            "1 on, and from 1 to as many negatives as there are ranks"
+            "1 up, a range of at least as many ranks as negatives, and 1 or more negatives"
         )
 
 

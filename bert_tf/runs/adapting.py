@@ -43,7 +43,7 @@ def adapt(
     """
     if not _LEAST <= masking <= _MOST:
         raise UserError(
-            f"--masking {masking:g} is outside {_LEAST} to {_MOST}; give a share between, or set "
+            f"--masking {masking:g} is not from {_LEAST} to {_MOST}; choose such a share, or set "
             "data.masked_lm_prob in a configuration for bert-tf pretrain"
         )
     paths = [os.fspath(path) for path in text]

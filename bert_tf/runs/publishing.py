@@ -112,7 +112,7 @@ def _explained(name: str) -> Iterator[None]:
     except UserError:
         raise
     except errors.HFValidationError as error:
-        raise UserError(f"{name} is no name for a repository ({error})") from None
+        raise UserError(f"{name} cannot be the name of a repository ({error})") from None
     # The client of large files wraps errors in others, up to RuntimeError.
     except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
         found: BaseException | None = error

@@ -62,7 +62,7 @@ def evaluate(
     metrics = score(task, model, rows, run.predictions, name, confidence)
     if data:
         said = in_words(metrics) or "no labels"
-        logger.info(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
+        logger.info(f"{data}: {said}; predictions for {name} are in {run.predictions}")
         if metrics:
             run.write_metrics(metrics, of=name)
     elif (before := run.read_metrics()) is None:

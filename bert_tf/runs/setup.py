@@ -114,8 +114,8 @@ def _check_preset(preset: str, checkpoint: Checkpoint) -> None:
     for size in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
         if getattr(named, size) != getattr(found, size):
             raise UserError(
-                f"model.preset {preset} has {size} {getattr(named, size)}, the checkpoint "
-                f"{checkpoint.folder} {getattr(found, size)}; remove model.preset"
+                f"model.preset {preset} has {size} {getattr(named, size)}, but the checkpoint "
+                f"{checkpoint.folder} has {getattr(found, size)}; remove model.preset"
             )
 
 
@@ -127,18 +127,18 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     spare = checkpoint.encoder.vocab_size - len(own)
     if spare and not (spare > 0 and hashed == vocabulary_hash(own)):
         raise UserError(
-            f"the vocabulary has {len(own)} pieces, the checkpoint {checkpoint.folder} "
+            f"the vocabulary has {len(own)} pieces, but the checkpoint {checkpoint.folder} has "
             f"{len(own) + spare}; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     if hashed not in (None, vocabulary_hash(own)):
         raise UserError(
-            f"the vocabulary has the size of that of the checkpoint {checkpoint.folder}, but "
-            "other pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
+            f"the vocabulary is as large as that of the checkpoint {checkpoint.folder}, but has "
+            "different pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     trained = known.tokenizer_settings(own)
     wrong = tokenizer.settings.first_difference(trained)
     if wrong and not (wrong == "lower_case" and known.lower_case is None):
         raise UserError(
             f"tokenizer.{wrong} is {json.dumps(getattr(tokenizer.settings, wrong))}, but "
-            f"{checkpoint.folder} was trained with {json.dumps(getattr(trained, wrong))}"
+            f"{checkpoint.folder} was trained with {json.dumps(getattr(trained, wrong))}; set that"
         )

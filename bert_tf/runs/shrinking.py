@@ -81,7 +81,7 @@ def _student(teacher: RunFolder[Any], layers: int, settings: Sequence[str]) -> F
     values = teacher.trained_with.model_dump(mode="json")
     for key, named in teacher.trained_with.train.named.items():
         if named:  # an opened run must not decide what is imported
-            logger.warning(f"the student does not have train.{key} of {teacher.path}")
+            logger.warning(f"the student is trained without train.{key} of {teacher.path}")
             del values["train"][key]
     values |= {
         "model": {"num_hidden_layers": layers},

@@ -75,8 +75,8 @@ def search(
     _write(run, study.trials, metric)
     for each in study.get_trials(states=[states.RUNNING]):
         logger.info(
-            f"trial {each.number + 1} has not ended; if nothing works on it, start the worker of "
-            f"{_folder(run, each)} again, and this command after that"
+            f"trial {each.number + 1} has not ended; if no worker runs it, restart the worker of "
+            f"{_folder(run, each)}, and run this command again afterwards"
         )
     trials = []
     for each in study.get_trials(states=[states.COMPLETE]):
@@ -86,7 +86,7 @@ def search(
     trials.sort(key=lambda trial: rank(trial.metrics, metric), reverse=True)
     best = next((trial for trial in trials if trial.folder.is_dir()), None)
     if best is None:
-        raise UserError(f"no trial of {run.path} came to its end here; see its {SEARCH_FILE}")
+        raise UserError(f"no trial of {run.path} was completed here; see its {SEARCH_FILE}")
     if best != trials[0]:
         logger.warning(f"the best trial is not on this machine: {trials[0].folder}")
     logger.info(f"best trial: {int(best.folder.name)}: {_shown(best.settings)}")

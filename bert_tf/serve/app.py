@@ -149,8 +149,8 @@ class Server:
 
     def _check_rows(self, count: int) -> None:
         if count > (most := self._limits.most_rows):
-            what = f"{count:,} rows, or texts in their lists"
-            raise HTTPException(413, f"{what}; a request may have {most:,}")
+            what = f"the request has {count:,} rows or texts in lists"
+            raise HTTPException(413, f"{what}; it may have at most {most:,}")
 
     async def _answered(
         self,
@@ -255,7 +255,7 @@ class Server:
 
         async def ask(servable: Servable) -> tuple[np.ndarray, int]:
             if servable.kind != "TextEmbedder":
-                kind = servable.kind or "model of no task"
+                kind = servable.kind or "model without a known task"
                 raise UserError(f"{name} is a {kind}, which returns no embeddings")
             if servable.saved.takes_ids:
                 rows = [{"text": text} for text in texts]
@@ -288,7 +288,7 @@ class Server:
         raw = _value(body, "raw_scores", bool, False)
         shown = _value(body, "return_text", bool, False)
         if _value(body, "truncation_direction", str, "right").lower() != "right":
-            raise UserError('"truncation_direction" must be right; models cut the ends')
+            raise UserError('"truncation_direction" must be right; texts are cut at the end')
         cuts = _value(body, "truncate", bool, None)
         self._check_rows(len(texts))
         rankers = [each.name for each in self.models.servables() if each.kind == "Reranker"]
@@ -296,7 +296,7 @@ class Server:
 
         async def ask(servable: Servable) -> Response:
             if servable.kind != "Reranker":
-                kind = servable.kind or "model of no task"
+                kind = servable.kind or "model without a known task"
                 raise UserError(f"{servable.name} is a {kind}, which ranks no passages")
             activation = servable.settings.get("activation")
             if raw and activation == "sigmoid":
@@ -476,8 +476,8 @@ def _shortened(vectors: np.ndarray, dimensions: int | None, servable: Servable) 
         return vectors
     if vectors.dtype != np.float32 or not 0 < dimensions < width:
         raise UserError(
-            f"{servable.name} returns {width} numbers of {vectors.dtype.name}; dimensions may be 1 "
-            "to that many, of float32 only"
+            f"{servable.name} returns {width} numbers of {vectors.dtype.name}; dimensions requires "
+            f"float32, and must be from 1 to {width}"
         )
     vectors = vectors[:, :dimensions]
     if servable.settings.get("normalize"):
@@ -549,7 +549,7 @@ class _Guard:
         with contextlib.suppress(ValueError):  # no foreign page can point a number elsewhere
             ipaddress.ip_address(name.strip("[]"))
             return None
-        return f"{host!r} is no name of this server; start it with --allow {name}"
+        return f"{host!r} is not an allowed host name; start the server with --allow {name}"
 
     def _known(self, path: str) -> str:
         """The address of a request for statistics, which must not grow with what clients send."""

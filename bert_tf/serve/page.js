@@ -68,7 +68,7 @@ const mark = (text, title) => element("mark", {className: "answer", title}, text
 
 function label({label, probability, probabilities}) {
   const said = label === null
-    ? headline("no label", `the best has ${share(probability)}, which is too little`)
+    ? headline("no label", `the most probable has only ${share(probability)}`)
     : headline(label, share(probability));
   return [said, ...bars(byValue(Object.entries(probabilities)), ["label", "probability"])];
 }
@@ -336,12 +336,12 @@ function showTokens(found) {
   byId("tokens").querySelector("summary").textContent =
     `${found.length > 1 ? "At most " : ""}${most.count} tokens`;
   for (const each of cut.slice(0, 1)) {
-    const of = cut.length > 1 ? ` This is so of ${cut.length} texts.` : "";
+    const of = cut.length > 1 ? ` In all, ${cut.length} texts were cut.` : "";
     byId("answer").append(element("p", {className: "note warning"},
       `${each.cut} of ${each.count} tokens were cut: the model reads ${each.max_length}.${of}`));
   }
   const about =
-    `They are counted with the special ones. The model reads ${most.max_length} at once.`;
+    `The counts include special tokens. The model reads ${most.max_length} tokens at once.`;
   byId("tokens").querySelector("div").replaceChildren(note(about),
     ...inOrder(model.inputs).flatMap(input => pieces(input, found)));
 }
@@ -396,8 +396,8 @@ function choose(name) {
   byId("about").textContent = here
     ? [`${model.task} ${task().does}`, `version ${model.version}`,
       ...model.max_length ? [`reads ${model.max_length} tokens at once`] : []].join(" · ")
-    : `${name} ${areTexts() ? "is of no task of bert_tf" : `takes ${dtypes()}, not texts`}; `
-      + "ask it over REST, as shown below.";
+    : `${name} ${areTexts() ? "has no task of bert_tf" : `takes ${dtypes()}, not texts`}; `
+      + "query it over REST, as shown below.";
   byId("inputs").replaceChildren(...here ? inOrder(model.inputs).map(inputField) : []);
   byId("examples").replaceChildren(...here && model.examples.length
     ? [element("span", {className: "note"}, "Try"), ...model.examples.map(example)] : []);

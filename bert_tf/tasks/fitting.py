@@ -437,7 +437,7 @@ def validation_rows(model: Any, data: Any, steps: int | None) -> Columns:
     elif is_list and len(data) == 3 and inputs.takes_two(model) and not isinstance(data[0], tuple):
         data = tuple(data[:2]), data[2]
     elif not is_list or len(data) != 2:
-        raise UserError("validation_data must be two entries, (inputs, labels)")
+        raise UserError("validation_data must be a pair, (inputs, labels)")
     x, y = data
     return _rows_of(model, x, y, steps, "validation_data")
 

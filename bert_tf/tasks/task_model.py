@@ -677,14 +677,16 @@ class TaskModel(EncoderModel):
         options |= {"lengths": lengths, "inputs": inputs, "calibration": calibration}
         of_strings = format if input_signature is None else "of ids"
         if wrong := misplaced(of_strings, options):
-            raise UserError(f"{wrong[0]} is for format {wrong[1]!r} of strings; remove it")
+            raise UserError(
+                f"{wrong[0]} is for format {wrong[1]!r} without input_signature; remove it"
+            )
         if input_signature is None and format in FORMATS:
             fitting.check_ready(self)
             of_call = inspect.signature(self.asked).parameters
             settings = {name for name in self.answer_options if hasattr(self, name)}
             if unknown := kwargs.keys() - (settings - of_call.keys()):
                 raise UserError(
-                    f"a {type(self).__name__} is exported without {min(unknown)}; remove it"
+                    f"a {type(self).__name__} has no export option {min(unknown)}; remove it"
                 )
             model = self.with_options(self, kwargs)
             rows = None if calibration is None else rows_of_texts(model, calibration)

@@ -50,13 +50,13 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
         other = getattr(right.encoder, field)
         if field != "attention" and value != other:
             raise UserError(
-                f"{field} is {value} in {left_to_right}, and {other} in {right_to_left}; they must "
-                "be of one size"
+                f"{field} is {value} in {left_to_right}, and {other} in {right_to_left}; both "
+                "must have the same configuration"
             )
     vocabulary = left.read_vocabulary()
     if vocabulary is None or vocabulary != right.read_vocabulary():
         raise UserError(
-            f"{left_to_right} and {right_to_left} do not have one vocabulary; pre-train both with "
+            f"{left_to_right} and {right_to_left} have different vocabularies; pre-train both with "
             "the same tokenizer.vocab"
         )
     if out.exists():

@@ -46,9 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             type=Path,
             required=True,
         ),
-        option("--glue DIR", "holds CoLA and SST-2 as GLUE has them", type=Path),
+        option("--glue DIR", "folder with CoLA and SST-2, as in GLUE", type=Path),
         option("--checkpoint PATH", "a published checkpoint, of any format", type=Path),
-        option("--tables", "only these", nargs="+", choices=TABLES, default=TABLES),
+        option("--tables", "tables to make", nargs="+", choices=TABLES, default=TABLES),
         stopped="stopped; start the same command again to go on",
     )
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _work(tables: Sequence[str], **given: Path) -> None:
     for name, path in given.items():
         if name != "out" and path is not None and not path.is_dir():
-            raise UserError(f"--{name} {path} is no folder")
+            raise UserError(f"--{name} {path} is not a folder; give one")
     sources = Sources(**{name: path and path.resolve() for name, path in given.items()})
     known = checks.known_sources(sources)
     chosen = choose(sources, tables)
@@ -86,12 +86,12 @@ def _do_all(chosen: Sequence[Job]) -> None:
             continue
         missing = [path for path in job.needs if not path.exists()]
         if missing:
-            logger.warning(f"{job.name} is passed over: it needs {missing[0]}, which is not there")
+            logger.warning(f"{job.name} is skipped: it requires {missing[0]}, which is missing")
             continue
         logger.info(f"{number} of {len(chosen)}: {job.name}")
         problem = process.run([sys.executable, "-m", job.module, *options, *job.arguments])
         if problem is not None:
-            logger.warning(f"{job.name} {problem}; going on with what does not need it")
+            logger.warning(f"{job.name} {problem}; going on with the jobs that do not require it")
 
 
 def _write_page(sources: Sources) -> None:

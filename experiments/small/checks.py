@@ -48,7 +48,7 @@ def _check_given(to_do: Sequence[Job]) -> None:
     missing = [str(path) for path in given if not path.exists()]
     if missing:
         raise UserError(
-            f"not found: {', '.join(missing)}; put it there, or name by --tables what does without"
+            f"not found: {', '.join(missing)}; add it, or use --tables to leave out what needs it"
         )
 
 

@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         __doc__,
         argv,
         write,
-        option("--novels DIR", "text files, one a novel", required=True),
-        option("--wikitext FILE", "as it comes", nargs="+", default=[]),
+        option("--novels DIR", "folder of text files, one per novel", required=True),
+        option("--wikitext FILE", "WikiText files, unchanged", nargs="+", default=[]),
         option("--out FILE", "the file to write", type=Path, required=True),
     )
 

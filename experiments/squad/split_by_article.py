@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         option("file FILE", "an official file", type=Path),
         option("--train N", "articles to train on", required=True),
         option("--out DIR", "where to write", type=Path, required=True),
-        option("--version", "(%(default)s)", choices=("1.1", "2.0"), default="1.1"),
+        option("--version", "SQuAD version (%(default)s)", choices=("1.1", "2.0"), default="1.1"),
         stopped="stopped",
     )
 

@@ -61,7 +61,7 @@ def test_questions_without_enough_negatives_are_counted(model, pairs, tmp_path, 
     assert mine(model, pairs, out, "--negatives", "3") == 0
     assert len(out.read_text().splitlines()) == 2
     said = capsys.readouterr().err
-    assert "1 of 3 questions have fewer than 3 negatives, 0 of them none, and are left out" in said
+    assert "1 of 3 questions are left out: they have fewer than 3 negatives (0 have none)" in said
     # UTF-8 cannot encode a lone surrogate.
     lines = ['{"text": "a log"}', '{"text": " "}', '{"text": "the tree \\udc00"}']
     corpus = write_lines(tmp_path / "corpus.jsonl", lines)
@@ -89,7 +89,11 @@ def test_a_collection_in_the_form_of_beir(model, tmp_path):
     [
         (["query\tpositive", "a\tb"], ["--out", "x.tsv"], "must end in .jsonl"),
         (["text\tlabel", "a\tb"], [], "has no pairs; name its columns"),
-        (["query\tpositive", "a\tb"], [], "1 of 1 questions have fewer than 3 negatives, 1 of"),
+        (
+            ["query\tpositive", "a\tb"],
+            [],
+            "1 of 1 questions are left out: they have fewer than 3 negatives (1 ",
+        ),
         (["query\tpositive", "a\tb"], ["--range", "5", "6"], "ranks 5 to 6 cannot give 3"),
         (["query\tpositive", "a\tb"], ["--data", "pairs.txt"], "must end in .tsv, .csv"),
     ],

@@ -312,7 +312,7 @@ def test_a_key_that_is_there_twice_is_refused(copy_of):
     path = copy_of("huggingface") / "config.json"
     path.write_text(path.read_text().replace('"0": "good"', '"0": "good", "0": "bad"'))
 
-    tiny.refused("config.json .the key '0' is there twice.", reading.find, path)
+    tiny.refused("config.json .the key '0' occurs twice.", reading.find, path)
 
 
 @pytest.mark.parametrize(

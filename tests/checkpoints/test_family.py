@@ -217,7 +217,7 @@ def test_keys_with_their_usual_values_are_read(tmp_path):
     ("fields", "told"),
     [
         ({"type_vocab_size": 0}, "type_vocab_size is 0, but the model_type is bert"),
-        ({"model_type": "distilbert"}, "only a distilbert has 0 segments, and it has no others"),
+        ({"model_type": "distilbert"}, "it must be 0 for distilbert, and above 0 for all others"),
         ({"embedding_size": 4}, "embedding_size is 4, but the embeddings of a bert are as wide"),
         ({"model_type": "elektra"}, "unknown model_type 'elektra'; did you mean electra?"),
     ],

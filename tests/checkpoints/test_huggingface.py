@@ -153,7 +153,7 @@ def test_added_tokens_follow_the_vocabulary(tmp_path):
     assert found.tokenize("a[E12] [SEP]").numpy().tolist() == [5, 15, 3]
 
     added.write_text(json.dumps({"[E11]": 12}))
-    with pytest.raises(UserError, match=r"added token '\[E11\]' has the id 12, which is another"):
+    with pytest.raises(UserError, match=r"added token '\[E11\]' has the id 12, which another"):
         Tokenizer.from_checkpoint(tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_an_added_token_with_normalized_false_is_found_as_it_is_written(tmp_path
         tmp_path / "tokenizer_config.json",
         added_tokens_decoder={"5": {"content": "a", "normalized": False}},
     )
-    with pytest.raises(UserError, match="'a' with normalized false is a word of the vocabulary"):
+    with pytest.raises(UserError, match="'a' with normalized false is also in the vocabulary"):
         Tokenizer.from_checkpoint(tmp_path)
 
 

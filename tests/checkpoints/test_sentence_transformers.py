@@ -324,7 +324,7 @@ def test_models_that_the_format_has_no_place_for_are_refused(tmp_path):
     classifier = tiny_models.make("classifier")
     pooled = bert_tf.TextEmbedder(tiny_models.make("encoder"), None, pooling="pooled")
     for model, told in (
-        (classifier, "sentence_transformers can store only a TextEmbedder, not a TextCl"),
+        (classifier, "sentence_transformers can store only TextEmbedder, not TextCl"),
         (pooled, "no module for the pooling 'pooled'; choose another pool"),
     ):
         tiny_models.refused(told, conversion.save, model, tmp_path / "out", "sentence_transformers")

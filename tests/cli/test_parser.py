@@ -368,7 +368,7 @@ def test_a_file_that_is_read_is_not_replaced(tmp_path, capsys, command):
     same = f"{tmp_path}/../{tmp_path.name}/texts.txt"
     given = command.format(file=file, other=other, link=link, same=same)
     assert main(shlex.split(given)) == 2
-    assert "is read, and would be replaced; name another file to write" in capsys.readouterr().err
+    assert "is an input that would be replaced; name another output" in capsys.readouterr().err
     assert file.read_text() == "a cat sat\n"
 
 

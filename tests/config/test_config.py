@@ -171,7 +171,10 @@ def test_a_value_that_does_not_fit_names_file_and_line(load):
         ("task: classification", "run.yaml: the key task is missing; set it to one of pretraini"),
         ("  format: tsv", "run.yaml:2: missing key data.format; add it"),
         ("  epochs: 3", "run.yaml:9: train needs either train.steps or train.epochs"),
-        ("  vocab: vocab.txt", "run.yaml: which vocabulary? set tokenizer.vocab, or init.checkp"),
+        (
+            "  vocab: vocab.txt",
+            "run.yaml: no vocabulary is given; set tokenizer.vocab, or init.checkp",
+        ),
     ],
 )
 def test_a_missing_key_is_told_with_its_section(load, line, told):
@@ -183,9 +186,12 @@ def test_a_missing_key_is_told_with_its_section(load, line, told):
     [
         (["train.steps=5"], "needs either train.steps or train.epochs, but both are set"),
         (["train.epochs=null"], "needs either train.steps or train.epochs, but neither is set"),
-        (["model.preset=null", "model.hidden_size=8"], "which model? set model.preset"),
+        (["model.preset=null", "model.hidden_size=8"], "no model is given; set model.preset"),
         (["train.accumulation_steps=5"], "train.batch_size 32 is not a multiple of train.accum"),
-        (["train.tpu=a"], "train.tpu is for train.strategy tpu, but that is one_device; change it"),
+        (
+            ["train.tpu=a"],
+            "train.tpu is for train.strategy tpu, not one_device; change train.strategy",
+        ),
         (["train.bias_correction=true", "train.optimizer=lamb"], "is for train.optimizer adamw"),
         (
             ["task=question_answering", "data.null_threshold=0"],
@@ -215,11 +221,11 @@ def test_keys_that_do_not_go_together_are_told(load, settings, told):
         (["data.label_column=a"], "unknown key 'data.label_column'"),
         (["train.early_stopping=1"], "unknown key 'train.early_stopping'"),
         (["data.mask_share=0.9", "data.random_share=0.2"], "are more than 1 together; lower one"),
-        (["data.dev_path=held_out"], "data.dev_path is for data.format tfrecord, but that is tsv"),
+        (["data.dev_path=held_out"], "data.dev_path is for data.format tfrecord, not tsv"),
         (["train.long_fraction=0.5"], "train.long_fraction is for the steps with train.long_le"),
         (["train.long_batch_size=8"], "train.long_length, which is not set; set it, or remove"),
-        (["data.split=test"], "data.split is for data.format tfds, but that is tsv; remove data.s"),
-        (["data.cross_documents=false"], "is for data.next_sentence false; set that, or remove"),
+        (["data.split=test"], "data.split is for data.format tfds, not tsv; remove data.s"),
+        (["data.cross_documents=false"], "requires data.next_sentence: false; set it, or remove"),
     ],
 )
 def test_keys_of_pre_training_are_checked(load, settings, told):

@@ -233,7 +233,7 @@ def test_jobs_that_do_not_need_a_failed_one_are_done(sources, started, capsys):
     started.jobs.fails = {"left_to_right"}
     assert started("--tables", "5", "figure 4") == 2
     told = capsys.readouterr().err.splitlines()
-    failed = "left_to_right failed with exit code 2; going on with what does not need it"
+    failed = "left_to_right failed with exit code 2; going on with the jobs that do not require it"
     assert f"warning: {failed}" in told
     needed = f"{sources.out / 'pretraining' / 'left_to_right' / 'metrics.json'}"
     assert (

@@ -142,7 +142,10 @@ def test_large_numbers_are_summed_exactly_on_every_processor():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"precision": "int8"}, "finds its ranges with texts; give some hundred as calibration"),
+        (
+            {"precision": "int8"},
+            "requires texts to compute value ranges; give a few hundred as calibration",
+        ),
         (
             {"precision": "int8", "calibration": TEXTS, "freeze": True},
             "int8 is for the CPU and stores its weights as variables; remove freeze and device",

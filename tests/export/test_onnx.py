@@ -24,8 +24,11 @@ HAS_TF2ONNX = importlib.util.find_spec("tf2onnx") is not None
         ),
         ({"precision": "bfloat16"}, "for anything else export a SavedModel"),
         ({"abstain": 0.5}, "for anything else export a SavedModel"),
-        ({"lengths": [8]}, "^lengths is for format 'litert' of strings; remove it"),
-        ({"version": 1}, "^version is for format 'tf_saved_model' of strings; remove it"),
+        ({"lengths": [8]}, "^lengths is for format 'litert' without input_signature; remove it"),
+        (
+            {"version": 1},
+            "^version is for format 'tf_saved_model' without input_signature; remove it",
+        ),
     ],
 )
 def test_options_that_an_onnx_file_does_not_have(models, tmp_path, options, said):

@@ -246,13 +246,16 @@ def test_a_file_with_its_task_and_checkpoint(tmp_path, capsys, monkeypatch, pret
     assert main([*command, pretrained_checkpoint, "--set", "train.max_length=3"]) == 0
     printed = capsys.readouterr()
     assert re.search("more than 3 tokens +train +2 of 2 ", printed.out)
-    assert "dev.tsv is not looked at: it is not there" in printed.err
+    assert "dev.tsv is skipped: it does not exist" in printed.err
 
 
 @pytest.mark.parametrize(
     "options, said",
     [
-        (["--task", "classification"], "which vocabulary? set tokenizer.vocab, or init.checkpoint"),
+        (
+            ["--task", "classification"],
+            "no vocabulary is given; set tokenizer.vocab, or init.checkpoint",
+        ),
         (["--task", "nothing", "--checkpoint", "c"], "the key task 'nothing' is not known"),
         (["--task", "regression", "--checkpoint", "./missing"], "checkpoint not found: missing"),
         (["--out", "page.pdf"], "--out page.pdf must end in .html"),

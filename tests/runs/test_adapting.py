@@ -94,7 +94,7 @@ def test_the_result_is_fine_tuned(adapted, tmp_path):
 @pytest.mark.parametrize(
     "options, said",
     [
-        (["--masking", "0.5"], "--masking 0.5 is outside 0.15 to 0.4"),
+        (["--masking", "0.5"], "--masking 0.5 is not from 0.15 to 0.4"),
         (["--steps", "1", "--epochs", "1"], "needs either train.steps or train.epochs, but both"),
         (["--batch-size", "0"], "train.batch_size must be at least 1"),
         (["--text", "missing.txt"], "missing.txt"),

@@ -339,4 +339,4 @@ def test_opening_a_run_imports_nothing_that_it_names(finetuned, tmp_path, monkey
 
     student = shrinking._student(RunFolder.open(run), 1, [])
     assert not any(student.train.named.values())
-    assert "the student does not have train.schedule" in capsys.readouterr().err
+    assert "the student is trained without train.schedule" in capsys.readouterr().err

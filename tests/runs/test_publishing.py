@@ -155,7 +155,7 @@ def test_a_namespace_of_others_is_refused(hub):
         ("org/model", {}, "org/model is not of the form hf://org/name"),
         ("hf://model", {}, "hf://model is not of the form"),
         ("hf://org/model/sub", {}, "is not of the form"),
-        ("hf://org/a--b", {}, "org/a--b is no name for a repository"),
+        ("hf://org/a--b", {}, "org/a--b cannot be the name of a repository"),
         (f"{TARGET}@v1", {"revision": "v2"}, "with the branch of --revision v2"),
         (TARGET, {"license": "My License"}, "--license 'My License' is not a name"),
     ],

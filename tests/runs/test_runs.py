@@ -275,7 +275,7 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     vocabulary.write_text("\n".join([*tiny.VOCABULARY, "more"]))
     without_model = path.read_text().replace(tiny.MODEL, "")
     path.write_text(without_model)
-    with pytest.raises(UserError, match="27 pieces, the checkpoint .* 26"):
+    with pytest.raises(UserError, match="27 pieces, but the checkpoint .* has 26"):
         runs.finetune(load_config(path, settings), tmp_path / "one")
     vocabulary.write_text("\n".join([*tiny.VOCABULARY[:-1], "other"]))
     with pytest.raises(UserError, match="set tokenizer.vocab to the checkpoint's own vocabulary"):
@@ -374,5 +374,5 @@ def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path
 def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
     settings = [f"init.checkpoint={pretrained}", "model.preset=bert-tiny-uncased"]
-    with pytest.raises(UserError, match="has hidden_size 128, the checkpoint .* 16"):
+    with pytest.raises(UserError, match="has hidden_size 128, but the checkpoint .* has 16"):
         runs.finetune(load_config(path, settings), tmp_path / "run")

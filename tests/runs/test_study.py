@@ -155,7 +155,7 @@ def test_a_trial_that_diverges_is_no_candidate(tmp_path, encoder):
     search(run, Trials(encoder, {1: Diverged("the loss is nan", "start again")}))
     rows = table(run.path / "search.tsv")[1:]
     assert [row[3] for row in rows] == ["complete", "diverged", *["complete"] * 4]
-    with pytest.raises(UserError, match="no trial of .* came to its end here; see its search.tsv"):
+    with pytest.raises(UserError, match="no trial of .* was completed here; see its search.tsv"):
         diverge = {n: Diverged("the loss is nan", "start again") for n in range(6)}
         search(start(tmp_path / "none"), Trials(encoder, diverge))
 
@@ -196,7 +196,7 @@ def test_workers_share_the_trials_of_a_storage(tmp_path, encoder, storage, capsy
     assert others.ran == [3, 4, 5]
     told = capsys.readouterr().err
     assert (
-        f"trial 3 has not ended; if nothing works on it, start the worker of {first.path}" in told
+        f"trial 3 has not ended; if no worker runs it, restart the worker of {first.path}" in told
     )
     again = Trials(encoder)
     best = search(worker("first"), again)
@@ -269,7 +269,7 @@ def test_two_processes_share_the_trials_and_a_killed_one_goes_on(tmp_path):
     first.wait()
     _, told = second.communicate()
     assert second.returncode == 0, told
-    assert "has not ended; if nothing works on it, start the worker of" in told
+    assert "has not ended; if no worker runs it, restart the worker of" in told
     first = begin("first")
     _, told = first.communicate()
     assert first.returncode == 0, told

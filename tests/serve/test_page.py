@@ -352,7 +352,7 @@ def test_what_is_copied_runs(user, name):
     user.open(name)
     if name == "ids":
         assert user.text("#about") == (
-            "ids takes int32, not texts; ask it over REST, as shown below."
+            "ids takes int32, not texts; query it over REST, as shown below."
         )
         assert not user.find("button.main").is_displayed()
         expected = [2]

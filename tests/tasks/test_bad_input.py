@@ -147,12 +147,14 @@ def test_what_is_no_answer(answer):
 def test_answers_whose_place_is_not_known(capsys):
     model, answers = tiny.answerer(), ["the", "log", "mats", "MAT", *["cat", "log"] * 6]
     model.fit(tiny.QUESTIONS, tiny.CONTEXTS, answers, verbose=0)
-    why = "because no answer is at its offset, or, without one, exactly once in the context"
+    why = "because no answer is in the context at its offset, or exactly once if it has no offset"
     first = "row 0 ('the'), row 2 ('mats'), row 3 ('MAT')"
     said = " ".join(capsys.readouterr().err.split())
     assert f"the data: questions skipped {why}: 3 of 16, the first {first}" in said
     said = refusal(model.fit, ["cat"], ["the the"], ["the"])
-    assert said.startswith("the data: none of 1 answers is at its offset, or, without one, exactly")
+    assert said.startswith(
+        "the data: none of 1 answers is in the context at its offset, or exactly"
+    )
     rows = tf.data.Dataset.from_tensor_slices(((["cat"], ["the cat"]), ["cat"])).batch(1)
     assert "the answers of a dataset are a dict of text and start" in refusal(model.fit, rows)
     refused = refusal(tiny.answerer(unanswerable=False).fit, ["a"] * 2, ["cat"] * 2, ["cat", ""])
@@ -243,8 +245,8 @@ def test_datasets_that_do_not_fit(classifier):
     [
         (["bad", "ugly"], "the label 'ugly' is unknown; the labels are bad, good"),
         ([0.5, 1.0], "the label '0.5' is unknown; the labels are bad, good"),
-        ([[0, 1], [0, 0]], "a label is no one-hot row of bad, good"),
-        ([[0, 1, 0]] * 2, "a label is no one-hot row of bad, good"),
+        ([[0, 1], [0, 0]], "a label is not a one-hot row of bad, good"),
+        ([[0, 1, 0]] * 2, "a label is not a one-hot row of bad, good"),
     ],
 )
 def test_a_label_in_a_dataset_that_is_unknown(labels, expected):
@@ -267,7 +269,7 @@ def test_a_generator_of_strings_is_no_training_data(classifier):
 def test_validation_data_that_do_not_fit(classifier):
     fit = classifier.fit
     assert refusal(fit, TEXTS, LABELS, validation_data=TEXTS) == (
-        "validation_data must be two entries, (inputs, labels)"
+        "validation_data must be a pair, (inputs, labels)"
     )
     assert "validation_split 0.99 of 24 rows leaves one of the two parts empty" in refusal(
         fit, TEXTS, LABELS, validation_split=0.99

@@ -216,7 +216,7 @@ def test_abstaining_is_refused_where_it_has_no_meaning(tmp_path):
     assert "give thresholds" in refusal(tiny.multi_labeller, abstain=0.5)
     regressor = tiny.regressor()
     assert "predict takes no abstain" in refusal(regressor.predict, "cat", abstain=0.5)
-    assert "is exported without abstain" in refusal(regressor.export, tmp_path / "a", abstain=0.5)
+    assert "has no export option abstain" in refusal(regressor.export, tmp_path / "a", abstain=0.5)
     model.save(tmp_path / "model.keras")
     out = str(tmp_path / "saved")
     assert main(["export", str(tmp_path / "model.keras"), "--out", out, "--abstain", "0.9"]) == 0

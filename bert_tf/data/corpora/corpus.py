@@ -255,10 +255,10 @@ def _text_feature(name: str, builder: Any) -> str:
         return "text"
     if len(texts) == 1:
         return texts[0]
-    kind = "several features of text" if texts else "no feature of text"
+    kind = "several text features, none of them named text" if texts else "no text feature"
     raise UserError(
-        f"{name} has {kind} and none is named text, among {', '.join(sorted(features))}; choose "
-        "another data set"
+        f"{name} has {kind} (its features are {', '.join(sorted(features))}); choose another "
+        "data set"
     )
 
 

@@ -68,12 +68,12 @@ class _Records(PooledExamples):
         except ValueError:
             wrong = first + self._first_unlike(records)
             raise UserError(
-                f"{path}, record {wrong + 1} has another form than the first one of {self.name}, "
+                f"{path}, record {wrong + 1} differs in form from the first one of {self.name}, "
                 f"which has {self.format.max_length} tokens and up to "
-                f"{self.format.max_predictions} masked ones; use files of one form"
+                f"{self.format.max_predictions} masked ones; use files of the same form"
             ) from None
         pieces, length = f"the vocabulary has {self._vocab_size} pieces", self.format.max_length
-        other, damaged = "was it made with another vocabulary?", "make or copy the file again"
+        other, damaged = "set tokenizer.vocab to that of the file", "make or copy the file again"
         for name, limit, what, advice in (
             ("input_word_ids", self._vocab_size, pieces, other),
             ("masked_lm_ids", self._vocab_size, pieces, other),
@@ -173,7 +173,7 @@ def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]
     train = [file for file in found if file.resolve() not in not_trained_on]
     if not train:
         raise UserError(
-            f"no file is left to train on: all files of data.path, {found[0]} first, are held "
+            f"no file is left to train on: all files of data.path, such as {found[0]}, are held "
             "out; add files to data.path, or name other files in data.dev_path"
         )
     return train, held_out

@@ -47,7 +47,7 @@ def smaller(
 def ranges_of(vectors: np.ndarray) -> list[list[float]]:
     """The lowest and the highest number of each place of vectors, float32 [batch, width]."""
     if len(vectors) < 2 or not np.isfinite(vectors).all():
-        raise UserError("the ranges of int8 are found on two texts or more with finite vectors")
+        raise UserError("int8 calibration requires two or more texts, all with finite vectors")
     return [vectors.min(axis=0).tolist(), vectors.max(axis=0).tolist()]
 
 
@@ -85,8 +85,8 @@ def asked_for(
     if vectors.dtype == np.int8:
         if form not in (None, given) or truncate_dim != settings.get("truncate_dim"):
             raise UserError(
-                f"this export gives {given} vectors, which cannot be changed any more; ask the "
-                "model that it was exported from"
+                f"this export returns {given} vectors, whose form is fixed; use the model that it "
+                "was exported from"
             )
         return vectors
     if truncate_dim in (None, vectors.shape[1]) and (form or given) == FLOAT32:

@@ -169,7 +169,7 @@ def _in_order(
         unknown = [name for name in given if name not in labels]
         if unknown:
             raise UserError(
-                f"the threshold for {unknown[0]!r} has no label; the labels are {', '.join(labels)}"
+                f"thresholds has {unknown[0]!r}, but the labels are {', '.join(labels)}"
             )
         given = [given.get(name, DEFAULT_THRESHOLD) for name in labels]
     given = as_list(given, "thresholds")

@@ -127,7 +127,7 @@ def usable(rows: Columns) -> Columns:
     }
     if not lost:
         return rows
-    place = "at its offset, or, without one, exactly once in the context"
+    place = "in the context at its offset, or exactly once if it has no offset"
     if len(lost) == len(rows):
         raise UserError(
             f"{rows.source}: none of {len(rows)} answers is {place}; the offset is the number of "

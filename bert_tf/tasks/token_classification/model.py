@@ -449,7 +449,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
         def change(signature: str, outputs: Outputs) -> Outputs:
             if signature != "entities" and (signature == "words" or "entities" in known):
-                raise UserError("min_score is for the entities of texts (signature entities)")
+                raise UserError("min_score requires texts and the signature entities; remove it")
             # Entities that are left out go to the end, as padding.
             kept = outputs["scores"] >= least
             order = np.argsort(~kept, axis=1, kind="stable")

@@ -130,7 +130,7 @@ class WordTags(Target):
             what = f"entities of type {parts.type!r} are"
         return UserError(
             f"{place}: {what} not in the training data; the labels are {', '.join(self.labels)}; "
-            "train with some of them, or tag them O"
+            "add examples to the training data, or tag the words O"
         )
 
     def encoded(self, y: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -181,8 +181,8 @@ def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
     if found is not None:
         *place, why = found
         raise UserError(
-            f"{word_place(rows, *place)}: {why}; correct it, or set data.lenient_tags: true, with "
-            "which such a tag begins an entity, as in conlleval"
+            f"{word_place(rows, *place)}: {why}; correct it, or set data.lenient_tags: true, "
+            "so that such a tag begins an entity, as in conlleval"
         )
     return rows.checked([WORDS], WordTags())
 
@@ -227,7 +227,7 @@ def of_table(table: DataTable, path: Path, lenient_tags: bool = False) -> Column
         return in_scheme(rows)
     for row, each in enumerate(targets):
         if each is None or None in each:
-            raise UserError(f"{rows.at(row, tags)} is missing, or one of them is; add it")
+            raise UserError(f"{rows.at(row, tags)} is missing or incomplete; add all tags")
     return in_scheme(dataclasses.replace(rows, targets=targets), lenient_tags)
 
 

@@ -50,8 +50,11 @@ def test_what_is_not_utf_8_is_marked(tmp_path):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        ({"a": "x", "b": "y"}, "has several features of text and none is named text, among a, b"),
-        ({"year": 1900}, "has no feature of text and none is named text, among year"),
+        (
+            {"a": "x", "b": "y"},
+            "has several text features, none of them named text .its features are a, b.",
+        ),
+        ({"year": 1900}, "has no text feature .its features are year."),
     ],
 )
 def test_a_data_set_without_a_clear_text_is_refused(tmp_path, example, message):

@@ -75,7 +75,9 @@ def test_targets_stay_what_they_are_in_json(tmp_path):
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 def test_what_pandas_writes_for_nothing_is_no_json(tmp_path, value):
-    with pytest.raises(UserError, match=f"line 1: the JSON cannot be read .{value} is no value"):
+    with pytest.raises(
+        UserError, match=f"line 1: the JSON cannot be read .{value} is not valid JSON"
+    ):
         rows(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
 
 

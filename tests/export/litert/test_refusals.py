@@ -62,7 +62,9 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
     ],
 )
 def test_options_of_another_format_are_named(model, tmp_path, format, option):
-    with pytest.raises(UserError, match=f"^{[*option][0]} is for format '.*' of strings; remove"):
+    with pytest.raises(
+        UserError, match=f"^{[*option][0]} is for format '.*' without input_signature; remove"
+    ):
         model.export(tmp_path / "model.tflite", format=format, **option)
 
 

@@ -100,7 +100,7 @@ def test_a_run_from_yaml(tmp_path):
     [
         ((TEXTS, TEXTS), LABELS, {}, "compares single texts; give a list of them"),
         (TEXTS, LABELS, {"class_weight": {"good": 2}}, "class_weight has no effect with few_shot"),
-        (TEXTS, LABELS, {"validation_data": TEXTS}, "validation_data must be two entries"),
+        (TEXTS, LABELS, {"validation_data": TEXTS}, "validation_data must be a pair"),
         (TEXTS[:1], ["good"], {}, "only one label, 'good'"),
         (TEXTS[:2], ["yes", "no"], {"labels": ["yes", "no", "maybe"]}, "no text has the label"),
         (["cat"] * 2001, ["a", "b"] * 1000 + ["a"], {}, "at most 2000, but there are 2001 texts"),

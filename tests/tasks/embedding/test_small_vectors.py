@@ -129,7 +129,7 @@ def test_settings_that_do_not_fit(model, settings, said):
 
 
 def test_a_calibration_requires_texts(model):
-    with pytest.raises(UserError, match="found on two texts or more"):
+    with pytest.raises(UserError, match="requires two or more texts"):
         tiny_objects.embedder().calibrate(["the cat"])
 
 

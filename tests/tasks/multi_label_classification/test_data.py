@@ -119,7 +119,8 @@ def test_what_cannot_be_labels_is_named_with_its_line(tmp_path, name, settings, 
 def test_a_row_without_labels_among_others_is_named(tmp_path):
     text = '{"text": "a", "label": ["b"]}\n{"text": "c"}\n'
     with pytest.raises(
-        UserError, match="line 2: labels is missing, unlike others; give all rows one, or none"
+        UserError,
+        match="line 2: labels is missing, but other rows have one; give all rows one, or none",
     ):
         rows_of(tmp_path, "x.jsonl", text, needs_labels=False)
 

@@ -122,14 +122,14 @@ def test_two_texts_can_have_several_labels():
 
 def test_mistakes_are_one_sentence(trained, tmp_path):
     make = tiny.multi_labeller
-    said = "the threshold for 'bird' has no label; the labels are cat, dog, swims"
+    said = "thresholds has 'bird', but the labels are cat, dog, swims"
     assert refusal(make, labels=trained.labels, thresholds={"bird": 0.5}) == said
     said = "there are 2 thresholds, but 3 labels; give one for each"
     assert refusal(make, labels=trained.labels, thresholds=[0.5, 0.5]) == said
     said = "the threshold for 'cat' is 2; it must be from 0 to 1"
     assert refusal(make, labels=trained.labels, thresholds={"cat": 2}) == said
     texts = TEXTS[:2]
-    said = "labels 1 is missing, unlike others; give all rows one, or none"
+    said = "labels 1 is missing, but other rows have one; give all rows one, or none"
     assert refusal(trained.fit, texts, [["cat"], None]) == said
     assert refusal(trained.fit, texts, ["cat", "dog"]).startswith("labels 0 is 'cat'; give a list")
     assert "row 0: the label 'cat' occurs twice; remove one" in refusal(

@@ -67,7 +67,7 @@ def test_numbers_come_as_rows_arrays_columns_or_a_dataset():
         ([[1, "x"]], "numbers 0, size, is 'x', not a finite number"),
         ([{"price": 1}], "numbers 0 has no 'size'; give price, size"),
         ({"price": [1]}, "y has no 'size'; give price, size"),
-        ([None], "numbers 0 is missing, unlike others; give all rows one, or none"),
+        ([None], "numbers 0 is missing, but other rows have one; give all rows one, or none"),
     ],
 )
 def test_other_numbers_are_refused(y, said):

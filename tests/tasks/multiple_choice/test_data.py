@@ -95,7 +95,7 @@ def test_a_placeholder_for_a_secret_label_is_no_label(tmp_path, name, text):
             "jsonl",
             '{"context": "a", "choices": ["b", "c"], "label": 0}\n'
             '{"context": "a", "choices": ["b", "c"]}\n',
-            "line 2: label is missing, unlike others; give all rows one, or none",
+            "line 2: label is missing, but other rows have one; give all rows one, or none",
         ),
         ("jsonl", '{"context": "a"}', "line 1: no 'choices' or 'endings'; the keys are context"),
         ("jsonl", '{"choices": ["b", "c"]}', "line 1: no context; the keys are choices"),

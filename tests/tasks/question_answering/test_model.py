@@ -160,13 +160,13 @@ def test_answers_that_are_not_at_their_offset_are_counted_and_left_out(tmp_path,
         row["qas"][0]["answers"][0]["answer_start"] += 1
     path = tiny_questions.write_squad(tmp_path / "train-v1.1.json", rows)
     examples = examples_of(task(loaded))
-    skipped = "questions skipped because no answer is at its offset, or, without one, exactly once"
+    skipped = "questions skipped because no answer is in the context at its offset, or exactly once"
     skipped += " in the context: 2 of 12, the first 1-3"
     assert f"warning: {path}: {skipped}" in " ".join(capsys.readouterr().err.split())
     tiny_questions.write_squad(path, rows[:3] + rows[5:])
     assert examples_of(task(loaded)).lengths.tolist() == examples.lengths.tolist()
     tiny_questions.write_squad(path, rows[3:5])
-    with pytest.raises(UserError, match="none of 2 answers is at its offset"):
+    with pytest.raises(UserError, match="none of 2 answers is in the context at its offset"):
         examples_of(task(loaded))
 
 

@@ -54,7 +54,7 @@ def test_it_learns_and_writes_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("cat\tnan", "train.tsv, line 3: label is missing, unlike others"),
+        ("cat\tnan", "train.tsv, line 3: label is missing, but other rows have one"),
         ("cat\tinf", "train.tsv, line 3: label is inf, not a finite number"),
         ("cat\tgood", "train.tsv, line 3: label is 'good', not a finite number"),
         ("cat", "train.tsv, line 3: 1 fields, but the header has 2"),

@@ -100,7 +100,7 @@ LINES = {
     "some relevances": (
         "tsv",
         ["query\tpassage\trelevance", "a\tb\t1", "a\tc\t"],
-        "line 3: relevance is missing, unlike others; give all rows one, or none",
+        "line 3: relevance is missing, but other rows have one; give all rows one, or none",
     ),
     "an empty query": (
         "tsv",

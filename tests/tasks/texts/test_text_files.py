@@ -60,15 +60,15 @@ def test_a_column_of_empty_labels_is_none_in_a_file_of_glues_form_too(tmp_path):
     [
         (
             ['{"text": "a", "label": 1}', "", '{"text": "b"}'],
-            "line 3: label is missing, unlike others",
+            "line 3: label is missing, but other rows have one",
         ),
         (
             ['{"text": "a"}', '{"text": "b", "label": 1}'],
-            "line 1: label is missing, unlike others; give all rows one, or none",
+            "line 1: label is missing, but other rows have one; give all rows one, or none",
         ),
         (
             ['{"text": "a", "label": 1}', '{"text": "b", "label": null}'],
-            "line 2: label is missing, unlike others",
+            "line 2: label is missing, but other rows have one",
         ),
     ],
 )

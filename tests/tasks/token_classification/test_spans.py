@@ -145,7 +145,7 @@ def test_what_does_not_fit_a_model_is_refused(trained):
         UserError, match="row 0, word 1: entities of type 'dog' are not in the training"
     ):
         trained.evaluate(["the cat"], [[{"start": 4, "end": 7, "label": "dog"}]])
-    with pytest.raises(UserError, match="min_score is for the entities of texts"):
+    with pytest.raises(UserError, match="min_score requires texts and the signature entities"):
         trained.predict(words=[["the"]], min_score=0.5)
     for options in ({"min_score": 2}, {"aggregation": "average"}):
         with pytest.raises(UserError, match=f"{next(iter(options))} must be"):
@@ -222,8 +222,8 @@ def test_files_of_spacy_are_read(tmp_path, monkeypatch):
     [
         ({"spans": [[0, 9, "a"]]}, ": the span 0 to 9 of 'cat' is not in the text"),
         ({"spans": [], "text": None}, ": text is missing"),
-        ({}, ": tags is missing, unlike others"),
-        ({"annotations": []}, ": tags is missing, unlike others"),
+        ({}, ": tags is missing, but other rows have one"),
+        ({"annotations": []}, ": tags is missing, but other rows have one"),
         ({"spans": [span(0, 3) | {"x": 1}]}, ": a span of 'cat' .*, not start, end, label, x"),
         ({"spans": [3]}, ": a span of 'cat' has the keys start, end and label, not 3"),
         ({"spans": [], "label": []}, " has spans under spans and label; keep one"),
