@@ -237,8 +237,7 @@ def test_jobs_that_do_not_need_a_failed_one_are_done(sources, started, capsys):
     assert f"warning: {failed}" in told
     needed = f"{sources.out / 'pretraining' / 'left_to_right' / 'metrics.json'}"
     assert (
-        f"warning: wnut17_left_to_right is passed over: it needs {needed}, which is not there"
-        in told
+        f"warning: wnut17_left_to_right is skipped: it requires {needed}, which is missing" in told
     )
     assert told[-1].startswith("small: error: not done: left_to_right, side_by_side, ")
     done = started.jobs.done
