@@ -434,7 +434,9 @@ def test_a_vocabulary_is_learned_from_files_and_from_the_texts_of_a_corpus(tmp_p
     capsys.readouterr()
     for more in (f"{tmp_path}/*.txt", str(tmp_path)):
         assert main(["vocab", "--input", more, *options]) == 2
-        assert f"{tmp_path}/vocab.txt is read, and would be replaced" in one_line_of_error(capsys)
+        assert f"{tmp_path}/vocab.txt is an input that would be replaced" in one_line_of_error(
+            capsys
+        )
     for more in ([], ["--format", "jsonl"]):
         assert main(["vocab", "--input", str(tmp_path / "none"), *more, *options]) == 2
         assert "corpus not found: " in one_line_of_error(capsys)

@@ -190,5 +190,5 @@ def test_a_run_brings_its_own_texts(tmp_path):
     out = export_run(run.path, tmp_path / "int8", precision="int8")
     assert "_QuantizedMatMul" in str(meta_graph(out))
     bare = tiny_models.FIXTURES / "huggingface_heads" / "BertForSequenceClassification"
-    with pytest.raises(UserError, match="is no run with training data, so --precision int8 needs"):
+    with pytest.raises(UserError, match="is not a fine-tuning run, so --precision int8 requires"):
         export_run(bare, tmp_path / "x", precision="int8")

@@ -107,7 +107,7 @@ def test_names_are_printed_with_their_place_before_they_are_imported(tmp_path, c
         (f"train.callbacks=['{OTHERS}:Nothing']", "cannot be imported (AttributeError"),
         (f"train.callbacks=['{OTHERS}:NUMBER']", "cannot be made (TypeError: 'int'"),
         (callbacks("Recorder"), "Recorder cannot be made (TypeError: "),
-        (callbacks(("shape", {"names": "a"})), "makes a str, but a Keras Callback is required"),
+        (callbacks(("shape", {"names": "a"})), "returns str, but a Keras Callback is required"),
         (callbacks(("shape", {"names": "$runs"})), "'$runs' has a $ that is not one of $learning"),
         ("train.callbacks=['keras.callbacks:BackupAndRestore']", "cannot be made (TypeError"),
         (f"train.metrics=['{OTHERS}:Recorder']", "cannot be made (TypeError"),
@@ -123,7 +123,7 @@ def test_names_are_printed_with_their_place_before_they_are_imported(tmp_path, c
         ),
         (
             f"train.schedule={{name: '{OTHERS}:shape', arguments: {{names: $learning_rate}}}}",
-            "makes a float, but a Keras LearningRateSchedule is required",
+            "returns float, but a Keras LearningRateSchedule is required",
         ),
         (f"train.optimizer='{OTHERS}:Recorder'", "cannot be made (TypeError: "),
         (

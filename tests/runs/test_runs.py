@@ -240,7 +240,9 @@ def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
     assert runs.evaluate(tmp_path / "run")["loss"] > 0
     (tmp_path / "padded" / "vocab.txt").write_text("\n".join(tiny.VOCABULARY[:-1]) + "\n")
     (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCABULARY) + "\n")
-    with pytest.raises(UserError, match="26 pieces, the checkpoint .* 32; set tokenizer.vocab"):
+    with pytest.raises(
+        UserError, match="26 pieces, but the checkpoint .* has 32; set tokenizer.vocab"
+    ):
         runs.finetune(
             load_config(path, [*settings, f"tokenizer.vocab={tmp_path / 'vocab.txt'}"]),
             tmp_path / "other",

@@ -76,7 +76,7 @@ def test_all_ways_of_asking_agree(model, tmp_path, vectors, truncate_dim):
         assert same(opened.predict(TEXTS[0], verbose=0), expected[0]), name
         assert same(opened.serve(TEXTS)["embedding"].numpy(), expected), name
         if vectors != "float32" and name not in ("small.keras", "folder"):
-            with pytest.raises(UserError, match=f"gives {vectors} vectors, which cannot be chan"):
+            with pytest.raises(UserError, match=f"returns {vectors} vectors, whose form is fixed"):
                 opened.predict(TEXTS, vectors="float32")
     assert same(small.predict(TEXTS, vectors="float32", truncate_dim=16), whole)
     # Similarities and metrics are those of the numbers that are kept.
