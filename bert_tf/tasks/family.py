@@ -96,6 +96,10 @@ class TaskFamily:
             raise UserError(f"the task family {self.name!r} has no {missing[0]}; give it one")
         if not isinstance(self.head, Head):
             raise UserError(f"the head {self._which} is {self.head!r}; give a Head")
+        if not isinstance(self.outputs, tuple):
+            raise UserError(
+                f"the outputs {self._which} are {self.outputs!r}; give a tuple of names"
+            )
         self._check_config()
         for part in ("model", "pictures", "task"):
             value = getattr(self, part)

@@ -101,7 +101,11 @@ def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
     if own is None:
         return cls
     chosen = [name for argument, name in own.variants.items() if arguments.get(argument)]
-    return family(chosen[0]).model_class() if chosen and own.model_class() is cls else cls
+    if not chosen or own.model_class() is not cls:
+        return cls
+    if not any(each.name == chosen[0] for each in families()):
+        raise UserError(f"{chosen[0]!r}, a variant of {own.name!r}, is no task; register it too")
+    return family(chosen[0]).model_class()
 
 
 @functools.cache

@@ -127,6 +127,7 @@ def test_a_part_that_is_missing_is_named(part):
         ("config", dict, "the config of the task family 'tiny' does not extend FinetuningRun"),
         ("name", "other", "must have the field task: Literal['other']"),
         ("head", dict, "the head of the task family 'tiny' is <class 'dict'>; give a Head"),
+        ("outputs", "score", "the outputs of the task family 'tiny' are 'score'; give a tuple of"),
     ],
 )
 def test_a_part_of_another_kind_is_named(part, value, said):
@@ -142,6 +143,13 @@ def test_a_model_that_lacks_a_method_is_refused():
     said = refusal(TaskFamily, **PARTS | {"model": Half})
     assert said.startswith("the model of the task family 'tiny', Half, lacks ")
     assert "official_metrics" in said and "target" in said
+
+
+def test_a_variant_that_is_not_registered_is_named():
+    registry.register(TaskFamily(**PARTS, variants={"wild": "wilder"}))
+    assert registry.class_for(TinyModel, {"wild": False}) is TinyModel
+    said = refusal(registry.class_for, TinyModel, {"wild": True})
+    assert said == "'wilder', a variant of 'tiny', is no task; register it too"
 
 
 def test_a_part_that_cannot_be_imported_is_named_when_it_is_needed():
