@@ -64,6 +64,7 @@ LATER = (
     *("export/integer_products.py", "export/onnx_file.py"),
 )
 TEXTS, LABELS = ["lovely", "awful"] * 4, ["good", "bad"] * 4
+NUMBERS = [int(label == "good") for label in LABELS]
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] lovely awful".split()
 
 
@@ -82,8 +83,26 @@ def files_in(call: Callable[[], Any], folders: Sequence[str]) -> set[str]:
     return {path for path in map(os.path.realpath, used) if path.startswith(tuple(folders))}
 
 
-# A program that prints, as JSON, the classes before keras.Model of a classifier, the names in
-# their bodies, and the files in which a function runs in `fit` and in `predict`.
+def figures_of(
+    model: Any,
+    package: str,
+    folders: Sequence[str],
+    fit: Callable[[], Any],
+    predict: Callable[[], Any],
+) -> dict[str, Any]:
+    """The classes of a package that a model is made of, the names in their bodies, and the number
+    of files in some folders in which a function runs in training and in answering.
+    """
+    own = [cls for cls in type(model).__mro__ if cls.__module__.startswith(package)]
+    return {
+        "classes": [cls.__name__ for cls in own],
+        "names": len({name for cls in own for name in vars(cls) if not name.startswith("__")}),
+        "fit": len(files_in(fit, folders)),
+        "predict": len(files_in(predict, folders)),
+    }
+
+
+# A program that prints, as JSON, the figures of a classifier of bert_tf.
 _PROGRAM = f"""
 import json, os, sys
 from collections.abc import Callable, Sequence
@@ -95,19 +114,15 @@ import keras
 import bert_tf
 
 {inspect.getsource(files_in)}
+{inspect.getsource(figures_of)}
 texts, labels = {TEXTS}, {LABELS}
 sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
 encoder = bert_tf.Encoder(bert_tf.EncoderConfig({len(WORDS)}, **sizes))
 model = bert_tf.TextClassifier(encoder, bert_tf.Tokenizer({WORDS}))
-before = [cls for cls in type(model).__mro__ if cls.__module__.startswith("bert_tf")]
 folders = [os.path.join(root, name, "") for name in ("bert_tf", "export")]
-found = {{
-    "classes": [cls.__name__ for cls in before],
-    "names": len({{name for cls in before for name in vars(cls) if not name.startswith("__")}}),
-    "fit": len(files_in(lambda: model.fit(texts, labels, verbose=0), folders)),
-    "predict": len(files_in(lambda: model.predict(texts, verbose=0), folders)),
-}}
-print(json.dumps(found))
+fit = lambda: model.fit(texts, labels, verbose=0)
+predict = lambda: model.predict(texts, verbose=0)
+print(json.dumps(figures_of(model, "bert_tf", folders, fit, predict)))
 """
 
 
@@ -279,13 +294,7 @@ def _of_a_peer(name: str) -> dict:
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         Path(folder, "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
         model, fit, predict = make(folder)
-        before = [cls for cls in type(model).__mro__ if cls.__module__.startswith(packages[0])]
-        return {
-            "classes": [cls.__name__ for cls in before],
-            "names": len({n for cls in before for n in vars(cls) if not n.startswith("__")}),
-            "fit": len(files_in(fit, folders)),
-            "predict": len(files_in(predict, folders)),
-        }
+        return figures_of(model, packages[0], folders, fit, predict)
 
 
 def _tiny_bert(folder: str) -> tuple:
@@ -313,8 +322,7 @@ def _of_transformers(folder: str) -> tuple:
     model = transformers.BertForSequenceClassification(config)
 
     def fit() -> None:
-        labels = [int(label == "good") for label in LABELS]
-        rows = datasets.Dataset.from_dict({"text": TEXTS, "labels": labels})
+        rows = datasets.Dataset.from_dict({"text": TEXTS, "labels": NUMBERS})
         rows = rows.map(lambda row: tokenizer(row["text"]), remove_columns="text")
         settings = transformers.TrainingArguments(f"{folder}/out", **_TRAINER)
         transformers.Trainer(
@@ -340,8 +348,7 @@ def _of_sentence_transformers(folder: str) -> tuple:
     model = sentence_transformers.CrossEncoder(folder, num_labels=2, device="cpu", max_length=16)
 
     def fit() -> None:
-        labels = [int(label == "good") for label in LABELS]
-        rows = datasets.Dataset.from_dict({"text_a": TEXTS, "text_b": TEXTS, "label": labels})
+        rows = datasets.Dataset.from_dict({"text_a": TEXTS, "text_b": TEXTS, "label": NUMBERS})
         settings = cross_encoder.CrossEncoderTrainingArguments(f"{folder}/out", **_TRAINER)
         loss = cross_encoder.losses.CrossEntropyLoss(model)
         cross_encoder.CrossEncoderTrainer(model, settings, train_dataset=rows, loss=loss).train()
@@ -356,10 +363,9 @@ def _of_keras_hub(folder: str) -> tuple:
     preprocessor = models.BertTextClassifierPreprocessor(tokenizer, sequence_length=8)
     backbone = models.BertBackbone(len(WORDS), 1, 2, 8, 16, max_sequence_length=8)
     model = models.BertTextClassifier(backbone, 2, preprocessor=preprocessor)
-    labels = [int(label == "good") for label in LABELS]
     return (
         model,
-        lambda: model.fit(TEXTS, labels, verbose=0),
+        lambda: model.fit(TEXTS, NUMBERS, verbose=0),
         lambda: model.predict(TEXTS, verbose=0),
     )
 

@@ -64,8 +64,7 @@ def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -
     """What the export of a task model says about it; see `Record`."""
     settings = describe(model, model.tokenizer).to_dict()
     cuts = model.cuts_texts and not long_texts.reader(model).reads([2**62] * len(model.columns))
-    family = registry.family_of_class(type(model))
-    lists = family.lists if family else ()
+    lists = registry.lists_of(type(model))
     return Record(settings, tuple(lengths), inputs, precision, lists, cuts)
 
 

@@ -92,8 +92,7 @@ def _load(path: str, options: Mapping[str, Any]) -> tuple[Answers, Lists | None]
     if isinstance(model, FrozenTask) and not (model.has_record or options):
         return model, None
     cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
-    family = registry.family_of_class(cls)
-    return cls.with_options(model, options), family.lists if family else ()
+    return cls.with_options(model, options), registry.lists_of(cls)
 
 
 def answers(

@@ -95,6 +95,12 @@ def family_of_class(cls: type[Any]) -> TaskFamily | None:
     return next((family for family in found if family is not None), None)
 
 
+def lists_of(cls: type[Any]) -> tuple[tuple[str, ...], ...]:
+    """The `lists` of the family of a class of models; () if it has none."""
+    family = family_of_class(cls)
+    return family.lists if family else ()
+
+
 def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
     """The class of a model with such arguments: `cls`, or that of one of its family's variants."""
     own = family_of(cls.__name__)
@@ -103,9 +109,10 @@ def class_for(cls: type[Any], arguments: Mapping[str, Any]) -> type[Any]:
     chosen = [name for argument, name in own.variants.items() if arguments.get(argument)]
     if not chosen or own.model_class() is not cls:
         return cls
-    if not any(each.name == chosen[0] for each in families()):
-        raise UserError(f"{chosen[0]!r}, a variant of {own.name!r}, is no task; register it too")
-    return family(chosen[0]).model_class()
+    found = [each for each in families() if each.name == chosen[0]]
+    if not found:
+        raise UserError(f"{chosen[0]!r}, a variant of {own.name!r}, is not registered; register it")
+    return found[0].model_class()
 
 
 @functools.cache

@@ -149,7 +149,7 @@ def test_a_variant_that_is_not_registered_is_named():
     registry.register(TaskFamily(**PARTS, variants={"wild": "wilder"}))
     assert registry.class_for(TinyModel, {"wild": False}) is TinyModel
     said = refusal(registry.class_for, TinyModel, {"wild": True})
-    assert said == "'wilder', a variant of 'tiny', is no task; register it too"
+    assert said == "'wilder', a variant of 'tiny', is not registered; register it"
 
 
 def test_a_part_that_cannot_be_imported_is_named_when_it_is_needed():
