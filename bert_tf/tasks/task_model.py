@@ -877,7 +877,7 @@ class TaskModel(EncoderModel):
         return scores if self.temperature == 1.0 else scores / self.temperature
 
     def calibration_targets(self, rows: Columns) -> np.ndarray:
-        """The targets of the results of `infer`, -1 for none. UserError if not `calibrates`."""
+        """The targets of `infer`'s results, -1 for none. Raises UserError if not `calibrates`."""
         if not self.calibrates:
             raise UserError(f"a {type(self).__name__} has no class probabilities to calibrate")
         return cast(Target, self.target).numbers(rows)
